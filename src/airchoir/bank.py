@@ -1,0 +1,255 @@
+"""ScoreBank: what every client said about a test set, with the labels; one safetensors file on disk [DESIGN, Interface]."""
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from airchoir._types import Labels, Scores
+
+T = TypeVar("T")
+
+FORMAT = "1"
+_DTYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
+_REQUIRED, _OPTIONAL = {"test_scores", "test_labels"}, {"val_scores", "val_labels"}
+_ROW_TOLERANCE = {np.dtype("float16"): 1e-3, np.dtype("float32"): 1e-5}
+_BLOCK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBank:
+    """Class probabilities of every client for every query of a test set, its labels, and the same for validation.
+
+    Loading memory-maps the file: a bank larger than memory is read block by block. Every constructor checks names, types,
+    shapes, ranges and row sums, and names the first bad place.
+    """
+
+    test_scores: Scores
+    test_labels: Labels
+    val_scores: Scores | None = None
+    val_labels: Labels | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Provenance, as strings: task, seed, model, recipe, shard sizes, versions; nested values as JSON."""
+    _remembered: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        strings = all(isinstance(item, str) for pair in self.metadata.items() for item in pair)
+        if not strings:
+            raise ValueError(f"metadata must map strings to strings, got {dict(self.metadata)!r}; write values as JSON")
+        _check_split("test", self.test_scores, self.test_labels)
+        if (self.val_scores is None) != (self.val_labels is None):
+            raise ValueError("val_scores and val_labels belong together; give both or neither")
+        if self.val_scores is not None and self.val_labels is not None:
+            _check_split("val", self.val_scores, self.val_labels)
+            if self.val_scores.shape[::2] != self.test_scores.shape[::2]:
+                raise ValueError(
+                    f"val_scores have (clients, classes) = {self.val_scores.shape[::2]}, test_scores "
+                    f"{self.test_scores.shape[::2]}; both come from the same clients"
+                )
+
+    @property
+    def clients(self) -> int:
+        return self.test_scores.shape[0]
+
+    @property
+    def queries(self) -> int:
+        return self.test_scores.shape[1]
+
+    @property
+    def classes(self) -> int:
+        return self.test_scores.shape[2]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "ScoreBank":
+        """The bank in a file, memory-mapped and checked."""
+        path = Path(path)
+        tensors, metadata = _open(path)
+        try:
+            return cls(metadata=metadata, **tensors)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the bank; the final name appears only when every byte is on the disk."""
+        from safetensors.numpy import save_file
+
+        tensors = {name: np.ascontiguousarray(value) for name, value in self._tensors().items()}
+        metadata = {**self.metadata, "format": FORMAT}
+        write_atomically(Path(path), lambda temporary: save_file(tensors, temporary, metadata=metadata))
+
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        tensors = {name: getattr(self, name) for name in sorted(_REQUIRED | _OPTIONAL)}
+        return {name: value for name, value in tensors.items() if value is not None}
+
+    def blocks(self, queries: int | None = None) -> Iterator[slice]:
+        """Slices of `queries` queries that cover the test set; by default what keeps a block's symbols in the cache."""
+        size = queries or max(1, _BLOCK_BYTES // (8 * self.clients * self.classes))
+        for start in range(0, self.queries, size):
+            yield slice(start, min(start + size, self.queries))
+
+    def remember(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` returns, computed once per bank and key: a bank never changes."""
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return cast(T, self._remembered[key])
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, then rename it: a killed process leaves no half file."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # what the user's umask grants; some writers make the file their own way
+        write(temporary)
+        temporary.chmod(mode)
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_arrays(scores: Path, labels: Path | None) -> dict[str, NDArray[Any]]:
+    """The arrays of a `.npz` with a bank file's names, or of two `.npy` files, named as in a bank file."""
+    if scores.suffix == ".npz":
+        if labels is not None:
+            raise ValueError(f"{scores} is a .npz and brings its own labels; leave {labels} out")
+        with np.load(_existing(scores), allow_pickle=False) as archive:
+            arrays = dict(archive)
+        _check_names(set(arrays), scores)
+        return arrays
+    if labels is None:
+        raise ValueError(f"{scores} comes without labels; give a second .npy with one label per query")
+    return {"test_scores": _read_npy(scores), "test_labels": _read_npy(labels)}
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
+    if path.suffix != ".npy":
+        raise ValueError(f"{path} is neither .npy nor .npz; save it with numpy.save")
+    array: NDArray[Any] = np.load(_existing(path), mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def convert(scores: NDArray[Any], dtype: str, *, logits: bool) -> Scores:
+    """Scores (clients, queries, classes) in a bank's type; logits go through a softmax in float64."""
+    if scores.ndim != 3 or not np.issubdtype(scores.dtype, np.number):
+        raise ValueError(
+            f"scores must be numbers of shape (clients, queries, classes), got {scores.dtype} {scores.shape}"
+        )
+    converted = np.empty(scores.shape, dtype=dtype)
+    for client, rows in enumerate(scores):
+        converted[client] = _softmax(rows, client) if logits else rows
+    return converted
+
+
+def _softmax(rows: NDArray[Any], client: int) -> NDArray[np.float64]:
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=-1))
+    if len(bad):
+        raise ValueError(f"logits of client {client}, query {bad[0]} are not finite; mend the model's output")
+    shifted = rows.astype(np.float64) - rows.max(axis=-1, keepdims=True)
+    np.exp(shifted, out=shifted)
+    shifted /= shifted.sum(axis=-1, keepdims=True)
+    return shifted
+
+
+def _existing(path: Path) -> Path:
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file")
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; check the name")
+    return path
+
+
+def _open(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """The tensors of a safetensors file as views of a memory map, and its metadata."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(_existing(path), framework="numpy") as checked:
+            metadata = dict(checked.metadata() or {})
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a whole safetensors file ({error}); copy or make it again") from None
+    if "format" not in metadata:
+        raise ValueError(f"{path} is no score bank: its metadata lack `format`; write one with ScoreBank.save")
+    if metadata["format"] != FORMAT:
+        raise ValueError(f"{path} has format {metadata['format']!r}, this airchoir reads {FORMAT!r}; upgrade airchoir")
+    with open(path, "rb") as file:
+        header_bytes = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(header_bytes))
+    header.pop("__metadata__", None)
+    _check_names(set(header), path)
+    data = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + header_bytes).view(np.ndarray)
+    return {name: _tensor(data, entry, f"{path}: {name}") for name, entry in header.items()}, metadata
+
+
+def _tensor(data: NDArray[np.uint8], entry: dict[str, Any], where: str) -> NDArray[Any]:
+    if entry["dtype"] not in _DTYPES:
+        raise ValueError(f"{where} has type {entry['dtype']}; scores are F16 or F32 and labels I64")
+    start, end = entry["data_offsets"]
+    return data[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+
+
+def _check_names(names: set[str], path: Path) -> None:
+    missing, unknown = sorted(_REQUIRED - names), sorted(names - _REQUIRED - _OPTIONAL)
+    if missing or unknown:
+        complaint = f"lacks {', '.join(missing)}" if missing else f"has unknown {', '.join(unknown)}"
+        allowed = ", ".join(sorted(_REQUIRED | _OPTIONAL))
+        raise ValueError(f"{path} {complaint}; a score bank holds {allowed} (val_ is optional)")
+
+
+def _check_split(split: str, scores: NDArray[Any], labels: NDArray[Any]) -> None:
+    if scores.ndim != 3 or scores.dtype not in _ROW_TOLERANCE:
+        raise ValueError(
+            f"{split}_scores must be float16 or float32 (clients, queries, classes), got {scores.dtype} {scores.shape}"
+        )
+    clients, queries, classes = scores.shape
+    if clients < 1 or queries < 1:
+        raise ValueError(f"{split}_scores have {clients} clients and {queries} queries; a bank needs one of each")
+    if classes < 2:
+        raise ValueError(f"{split}_scores have {classes} class(es); deciding needs at least 2")
+    if labels.dtype != np.int64 or labels.shape != (queries,):
+        raise ValueError(
+            f"{split}_labels must be int64 of shape ({queries},), got {labels.dtype} {labels.shape}; use .astype(int64)"
+        )
+    bad = np.flatnonzero((labels < 0) | (labels >= classes))
+    if len(bad):
+        raise ValueError(
+            f"{split}_labels of query {bad[0]} is {labels[bad[0]]}; labels lie in 0..{classes - 1} for {classes} classes"
+        )
+    _check_rows(split, scores)
+
+
+def _check_rows(split: str, scores: Scores) -> None:
+    """Every row is non-negative and sums to 1; the first bad place is named."""
+    clients, queries, classes = scores.shape
+    tolerance, ones = _ROW_TOLERANCE[scores.dtype], np.ones(classes)
+    size = max(1, _BLOCK_BYTES // (8 * classes))
+    for client in range(clients):
+        for start in range(0, queries, size):
+            rows = scores[client, start : start + size].astype(np.float64)
+            with np.errstate(invalid="ignore"):  # inf - inf in a row that is refused below
+                bad = ~(np.abs(rows @ ones - 1.0) <= tolerance)
+            if rows.min() < 0.0:
+                bad |= (rows < 0.0).any(axis=1)
+            if bad.any():
+                query = int(np.argmax(bad))
+                where = f"{split}_scores of client {client}, query {start + query}"
+                raise ValueError(_row_complaint(where, rows[query], tolerance))
+
+
+def _row_complaint(where: str, row: NDArray[np.float64], tolerance: float) -> str:
+    if np.isnan(row).any():
+        return f"{where} hold NaN in class {int(np.argmax(np.isnan(row)))}; mend the model's output"
+    if (row < 0.0).any():
+        worst = int(np.argmax(row < 0.0))
+        return f"{where} are negative in class {worst} ({row[worst]:g}); give probabilities, or import logits with --logits"
+    return f"{where} sum to {row.sum():.6g}, not to 1 within {tolerance:g}; give class probabilities"

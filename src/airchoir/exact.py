@@ -1,0 +1,257 @@
+"""evaluate(): expected metrics by quadrature. Only participant sets are ever drawn, and only where they must be."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from airchoir._types import Float, Labels, PerClient, Present, Probabilities, Sums, Symbols
+from airchoir.ballots import Ballots, BallotTally, solve, thinned_argmax
+from airchoir.bank import ScoreBank
+from airchoir.link import Link
+from airchoir.metrics import DenseTally, Estimate, Tally, gradient, summarise
+from airchoir.quadrature import decision_probabilities
+from airchoir.rules import Rule
+from airchoir.scheme import Scheme
+
+Progress = Callable[[int, int], None]
+"""Called with (queries done, queries in all)."""
+
+_KEPT_BYTES = 32 << 20
+"""What a bank may keep of its sums between conditions; larger banks are read again, block by block."""
+_BLOCK_BYTES = 4 << 20
+_PILOT_QUERIES = 2048
+
+
+def evaluate(
+    scheme: Scheme, bank: ScoreBank, *, tolerance: float = 5e-4, seed: int = 0, progress: Progress | None = None
+) -> Estimate:
+    """Expected accuracy and F1 of a scheme on a bank, and their standard deviation over independent repeats.
+
+    Without random numbers where everyone takes part, and for votes with random participation where the clients share the
+    noise (over the air). Elsewhere participant sets are drawn from `seed`, as many per query as bring the standard error
+    of macro-F1 to `tolerance`, and the noise is integrated exactly given each set.
+    """
+    if not tolerance > 0.0:
+        raise ValueError(f"tolerance must be > 0, got {tolerance!r}; it is the largest standard error of macro-F1 wanted")
+    link = scheme.link(bank)
+    report = progress or (lambda done, total: None)
+    if _is_drawn(scheme, link):
+        estimate = _evaluate_drawn(scheme, link, bank, tolerance, seed, report)
+    else:
+        estimate = summarise(_tally(scheme, link, bank, report))
+    return with_costs(estimate, scheme, link)
+
+
+def with_costs(estimate: Estimate, scheme: Scheme, link: Link) -> Estimate:
+    """The estimate with what the scheme spends to get there."""
+    return replace(
+        estimate,
+        sigma=link.sigma,
+        channel_noise_variance=link.channel_noise_variance,
+        channel_uses=link.channel_uses,
+        accountant=scheme.privacy.accountant,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """P(decide j) for every query, the truth, and the confusion matrix they expect."""
+
+    probabilities: Probabilities
+    labels: Labels
+    confusion: Float
+    """Expected number of queries of class i (row) that are decided as j (column)."""
+
+
+def decisions(scheme: Scheme, bank: ScoreBank, *, draws: int = 1, seed: int = 0) -> Decisions:
+    """The decision probabilities behind `evaluate`, averaged over `draws` participant sets where sets must be drawn."""
+    link = scheme.link(bank)
+    rows = np.concatenate(list(_probabilities(scheme, link, bank, draws, seed)))
+    labels = np.asarray(bank.test_labels)
+    confusion = np.zeros((bank.classes, bank.classes))
+    np.add.at(confusion, labels, rows)
+    return Decisions(rows, labels, confusion)
+
+
+def _is_drawn(scheme: Scheme, link: Link) -> bool:
+    return not (link.participation.certain or (scheme.rule.one_hot and scheme.access.fixed_noise))
+
+
+def noise_std(scheme: Scheme, link: Link) -> float:
+    """The standard deviation of the noise in the server's sum where it does not depend on who is present."""
+    everyone = np.ones((len(link.roster), 1), dtype=bool)
+    return math.sqrt(float(scheme.access.noise_variance(everyone, link)[0]))
+
+
+def _tally(scheme: Scheme, link: Link, bank: ScoreBank, report: Progress) -> Tally:
+    """The tally of a scheme that needs no draws."""
+    std = noise_std(scheme, link)
+    if scheme.rule.one_hot and std > 0.0:
+        return BallotTally([(part, solve(part, std, link.participation)) for part in _ballots(scheme.rule, link, bank)])
+    tally: DenseTally | None = None
+    for block, sums in _sums(scheme.rule, link, bank):
+        rows = _block_probabilities(sums, std, link)
+        part = DenseTally.of(rows, np.asarray(bank.test_labels[block]))
+        tally = part if tally is None else tally + part
+        report(block.stop, bank.queries)
+    assert tally is not None  # a bank has queries
+    return tally
+
+
+def _block_probabilities(sums: Sums, std: float, link: Link) -> Probabilities:
+    if link.participation.certain:
+        return decision_probabilities(sums, std)
+    return thinned_argmax(sums.astype(np.intp), len(link.roster), link.participation)
+
+
+def _probabilities(scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed: int) -> Iterator[Probabilities]:
+    if _is_drawn(scheme, link):
+        for index, block in enumerate(_blocks(link, bank)):
+            yield _drawn_block(scheme, link, bank, block, draws, _stream(seed, index))
+        return
+    std = noise_std(scheme, link)
+    for block, sums in _sums(scheme.rule, link, bank):
+        if scheme.rule.one_hot and std > 0.0:
+            counts = sums.astype(np.intp)
+            ballots = Ballots.of(counts, np.asarray(bank.test_labels[block]), len(link.roster))
+            yield ballots.spread(solve(ballots, std, link.participation), counts)
+        else:
+            yield _block_probabilities(sums, std, link)
+
+
+def _blocks(link: Link, bank: ScoreBank) -> Iterator[slice]:
+    per_query = 8 * link.classes * len(link.roster)
+    return bank.blocks(max(1, _BLOCK_BYTES // per_query))
+
+
+def _symbols(rule: Rule, link: Link, bank: ScoreBank, block: slice) -> Symbols:
+    return rule.encode(bank.test_scores[link.roster, block])
+
+
+def _sums(rule: Rule, link: Link, bank: ScoreBank) -> Iterator[tuple[slice, Sums]]:
+    """Block by block, the noiseless sum over the whole roster; kept by the bank where it is small."""
+
+    def compute() -> Iterator[tuple[slice, Sums]]:
+        for block in _blocks(link, bank):
+            yield block, np.round(_symbols(rule, link, bank, block).sum(axis=0), 12)
+
+    if 8 * bank.queries * bank.classes > _KEPT_BYTES:
+        return compute()
+    return iter(bank.remember(("sums", rule, link.roster.tobytes()), lambda: _merge(list(compute()))))
+
+
+def _merge(blocks: list[tuple[slice, Sums]]) -> list[tuple[slice, Sums]]:
+    """The same sums in pieces that are worth a call: the symbols that limited the blocks are gone."""
+    whole = np.concatenate([sums for _, sums in blocks])
+    size = max(1, _BLOCK_BYTES // (8 * whole.shape[1]))
+    return [(slice(a, min(a + size, len(whole))), whole[a : a + size]) for a in range(0, len(whole), size)]
+
+
+def _ballots(rule: Rule, link: Link, bank: ScoreBank) -> Iterator[Ballots]:
+    """The vote counts, sorted into patterns; kept by the bank where it is small."""
+
+    def compute() -> Iterator[Ballots]:
+        for block, sums in _sums(rule, link, bank):
+            counts: NDArray[np.intp] = sums.astype(np.intp)
+            yield Ballots.of(counts, np.asarray(bank.test_labels[block]), len(link.roster))
+
+    if 8 * bank.queries * bank.classes > _KEPT_BYTES:
+        return compute()
+    return iter(bank.remember(("ballots", rule, link.roster.tobytes()), lambda: list(compute())))
+
+
+def _stream(seed: int, *key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def _draw(scheme: Scheme, link: Link, symbols: Symbols, present: Present) -> Probabilities:
+    """Decision probabilities given who is present in each query; the noise is integrated."""
+    sums = scheme.access.sums(symbols, present)
+    return decision_probabilities(np.round(sums, 12), np.sqrt(scheme.access.noise_variance(present, link)))
+
+
+def _drawn_block(
+    scheme: Scheme, link: Link, bank: ScoreBank, block: slice, draws: int, rng: np.random.Generator
+) -> Probabilities:
+    """The mean over `draws` participant sets per query."""
+    symbols = _symbols(scheme.rule, link, bank, block)
+    total = np.zeros(symbols.shape[1:])
+    for _ in range(draws):
+        total += _draw(scheme, link, symbols, link.participation.draw(symbols.shape[1], rng))
+    return total / draws
+
+
+@dataclass(frozen=True, eq=False)
+class _Pilot:
+    """Two participant sets for each of some queries: how much drawing one set per query varies the metrics."""
+
+    first: Probabilities
+    second: Probabilities
+    labels: Labels
+    queries: int
+    """In the whole bank."""
+
+    def variances(self, tally: Tally) -> tuple[float, float]:
+        """The variance that one set per query leaves in macro-F1 and in accuracy."""
+        on_hits, on_decided = gradient(tally)
+        difference = self.first - self.second
+        rows = np.arange(len(difference))
+        hit = difference[rows, self.labels]
+        f1 = difference @ on_decided + on_hits[self.labels] * hit
+        scale = self.queries / (2.0 * len(rows))
+        return float(f1 @ f1) * scale, float(hit @ hit) * scale / self.queries**2
+
+
+def _pilot(scheme: Scheme, link: Link, bank: ScoreBank, seed: int) -> _Pilot:
+    stride = -(-bank.queries // _PILOT_QUERIES)
+    chosen = np.arange(0, bank.queries, stride)
+    size = max(1, _BLOCK_BYTES // (8 * link.classes * len(link.roster)))
+    first, second = [], []
+    for index, start in enumerate(range(0, len(chosen), size)):
+        rng = _stream(seed, 0, index)
+        symbols = scheme.rule.encode(bank.test_scores[link.roster[:, None], chosen[start : start + size]])
+        for half in (first, second):
+            half.append(_draw(scheme, link, symbols, link.participation.draw(symbols.shape[1], rng)))
+    labels = np.asarray(bank.test_labels[chosen])
+    return _Pilot(np.concatenate(first), np.concatenate(second), labels, bank.queries)
+
+
+def _evaluate_drawn(
+    scheme: Scheme, link: Link, bank: ScoreBank, tolerance: float, seed: int, report: Progress
+) -> Estimate:
+    """Average over drawn participant sets: a pilot says how many sets per query the tolerance needs."""
+    pilot = _pilot(scheme, link, bank, seed)
+    f1_variance, _ = pilot.variances(DenseTally.of((pilot.first + pilot.second) / 2.0, pilot.labels))
+    # The pilot sees fewer queries than the bank has, so its counts are smaller and one decision moves them more.
+    f1_variance *= (len(pilot.labels) / bank.queries) ** 2
+    draws = _draws_needed(f1_variance, tolerance)
+    while True:
+        tally = _drawn_tally(scheme, link, bank, draws, seed, report)
+        f1_variance, accuracy_variance = pilot.variances(tally)
+        if f1_variance / draws <= tolerance**2:
+            break
+        draws = max(draws + 1, _draws_needed(f1_variance, tolerance))
+    estimate = summarise(
+        tally, drawn_f1_variance=f1_variance / draws, drawn_accuracy_variance=accuracy_variance / draws
+    )
+    return replace(estimate, draws=draws)
+
+
+def _draws_needed(variance: float, tolerance: float) -> int:
+    return max(1, math.ceil(variance / tolerance**2))
+
+
+def _drawn_tally(
+    scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed: int, report: Progress
+) -> DenseTally:
+    tally: DenseTally | None = None
+    for index, block in enumerate(_blocks(link, bank)):
+        rows = _drawn_block(scheme, link, bank, block, draws, _stream(seed, 1, index))
+        part = DenseTally.of(rows, np.asarray(bank.test_labels[block]))
+        tally = part if tally is None else tally + part
+        report(block.stop, bank.queries)
+    assert tally is not None  # a bank has queries
+    return tally

@@ -1,0 +1,125 @@
+"""simulate(): independent repeats of every query, with standard errors. One aggregate draw has the law of many.
+
+The bound is the random numbers, about one float32 normal per query and class. Every stream is keyed by (repeat, block of
+queries), so the numbers depend neither on the memory limit nor on how many threads share the work.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from airchoir._types import Float, Labels, Sums, Symbols
+from airchoir.bank import ScoreBank
+from airchoir.exact import Progress, with_costs
+from airchoir.link import Link
+from airchoir.metrics import Estimate, count, per_class_f1
+from airchoir.scheme import Scheme
+
+_STREAM_QUERIES = 4096
+"""Queries that share one random stream; part of what a seed means, so never a setting."""
+
+
+def simulate(
+    scheme: Scheme,
+    bank: ScoreBank,
+    *,
+    repeats: int = 200,
+    seed: int = 0,
+    workers: int = 1,
+    memory_mb: float = 256.0,
+    progress: Progress | None = None,
+) -> Estimate:
+    """Mean metrics over independent repeats, their standard deviation over repeats and their standard errors.
+
+    `workers` threads share the repeats; together they stay within about `memory_mb`. Neither changes a digit.
+    """
+    if not (isinstance(repeats, int | np.integer) and repeats >= 2):
+        raise ValueError(f"repeats must be a whole number >= 2, got {repeats!r}; a standard error needs two runs")
+    if not (isinstance(workers, int | np.integer) and workers >= 1):
+        raise ValueError(f"workers must be a whole number >= 1, got {workers!r}; it is the number of threads")
+    if not memory_mb > 0.0:
+        raise ValueError(f"memory_mb must be > 0, got {memory_mb!r}; 256 is the default")
+    link = scheme.link(bank)
+    report = progress or (lambda done, total: None)
+    hits, decided = np.zeros((repeats, bank.classes)), np.zeros((repeats, bank.classes))
+    with ThreadPoolExecutor(workers) as pool:
+        for index, block in enumerate(bank.blocks(_STREAM_QUERIES)):
+            prepared = _Block(scheme, link, bank, block, _rows(link, memory_mb / workers))
+
+            def run(repeat: int, prepared: _Block = prepared, index: int = index) -> tuple[Float, Float]:
+                return prepared.run(_stream(seed, repeat, index))
+
+            for repeat, (block_hits, block_decided) in enumerate(pool.map(run, range(repeats))):
+                hits[repeat] += block_hits
+                decided[repeat] += block_decided
+            report(block.stop, bank.queries)
+    support = np.bincount(bank.test_labels, minlength=bank.classes).astype(np.float64)
+    return with_costs(_estimate(hits, decided, support), scheme, link)
+
+
+def _stream(seed: int, repeat: int, block: int) -> np.random.Generator:
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(repeat, block))))
+
+
+def _rows(link: Link, memory_mb: float) -> int:
+    """How many queries a thread may hold at once: symbols, their scores and a few rows of sums, in float64."""
+    return max(1, int(memory_mb * 1e6 / (8 * link.classes * (2 * len(link.roster) + 4))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """A block of queries that share a random stream, worked through `rows` queries at a time."""
+
+    scheme: Scheme
+    link: Link
+    bank: ScoreBank
+    block: slice
+    rows: int
+
+    def run(self, rng: np.random.Generator) -> tuple[Float, Float]:
+        """T_c and D_c of one repeat of the block."""
+        queries = self.block.stop - self.block.start
+        present = self.link.participation.draw(queries, rng)
+        decisions = [self._decide(part, present[:, part], rng) for part in self._parts(queries)]
+        hits, decided, _ = count(self._labels(), np.concatenate(decisions), self.link.classes)
+        return hits, decided
+
+    def _parts(self, queries: int) -> Iterator[slice]:
+        for start in range(0, queries, self.rows):
+            yield slice(start, min(start + self.rows, queries))
+
+    def _labels(self) -> Labels:
+        return np.asarray(self.bank.test_labels[self.block])
+
+    def _decide(self, part: slice, present: np.ndarray, rng: np.random.Generator) -> Labels:
+        sums = self._sums(part, present)
+        noise_std = np.sqrt(self.scheme.access.noise_variance(present, self.link))
+        noise = rng.standard_normal(sums.shape, dtype=np.float32)
+        return self.scheme.rule.decide(sums + noise_std[:, None] * noise)
+
+    def _sums(self, part: slice, present: np.ndarray) -> Sums:
+        """The noiseless sums, rounded as the server does (see `Access.collect`)."""
+        queries = slice(self.block.start + part.start, self.block.start + part.stop)
+        symbols: Symbols = self.scheme.rule.encode(self.bank.test_scores[self.link.roster, queries])
+        return np.round(self.scheme.access.sums(symbols, present), 12)
+
+
+def _estimate(hits: Float, decided: Float, support: Float) -> Estimate:
+    repeats = len(hits)
+    f1 = np.stack([per_class_f1(h, d, support) for h, d in zip(hits, decided, strict=True)])
+    macro, accuracy = f1.mean(axis=1), hits.sum(axis=1) / support.sum()
+    return Estimate(
+        macro_f1=float(macro.mean()),
+        macro_f1_std=float(macro.std(ddof=1)),
+        macro_f1_se=float(macro.std(ddof=1) / np.sqrt(repeats)),
+        accuracy=float(accuracy.mean()),
+        accuracy_std=float(accuracy.std(ddof=1)),
+        accuracy_se=float(accuracy.std(ddof=1) / np.sqrt(repeats)),
+        per_class_f1=f1.mean(axis=0),
+        per_class_f1_std=f1.std(axis=0, ddof=1),
+        hits=hits.mean(axis=0),
+        decided=decided.mean(axis=0),
+        draws=repeats,
+    )

@@ -1,0 +1,114 @@
+"""(epsilon, delta) <-> sigma: what noise buys what promise, per query and per client model.
+
+Neighbouring: two choirs that differ in one client's whole model. Who sees what: the server sees the received sum (every
+slot of it) and nothing else; clients trust one another. sigma is always the standard deviation of the aggregate privacy
+noise; the receiver's own noise is never counted. Every bound is rounded towards more privacy.
+
+An accountant is a theorem: it bounds delta. `calibrate` turns any of them around.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airchoir.participation import Participation
+from airchoir.privacy import calibrate
+from airchoir.registry import lookup
+from airchoir.rules import Geometry
+
+
+class Accountant(ABC):
+    """A theorem that bounds delta, given how symbols differ and which sampling the server cannot see."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def theorem(self, hidden: Participation) -> str:
+        """The name of the statement that applies, for people."""
+
+    @abstractmethod
+    def log_delta(self, epsilon: float, sigma: float, *, geometry: Geometry, hidden: Participation) -> float:
+        """An upper bound on log delta of one query, non-increasing in `epsilon` and in `sigma`.
+
+        `hidden` is the law of the participant set as far as the server cannot see it (one client: nothing hidden).
+        """
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What every client's model is promised per query: (epsilon, delta)-differential privacy against the server."""
+
+    epsilon: float = math.inf
+    delta: float = 1e-6
+    accountant: str = "paper"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        find_accountant(self.accountant)
+
+    def sigma(self, geometry: Geometry, hidden: Participation) -> float:
+        """The aggregate noise standard deviation that buys the promise, rounded up.
+
+        >>> from airchoir.rules import SIMPLEX
+        >>> Privacy(epsilon=1.0).sigma(SIMPLEX, Participation(20, 1.0))  # doctest: +ELLIPSIS
+        5.974598181957...
+        """
+        return sigma_for(self.epsilon, self.delta, accountant=self.accountant, geometry=geometry, hidden=hidden)
+
+
+def NoPrivacy() -> Privacy:  # noqa: N802  (reads as the value it is)
+    """No promise and no noise: epsilon is infinite."""
+    return Privacy(epsilon=math.inf)
+
+
+def sigma_for(epsilon: float, delta: float, *, accountant: str, geometry: Geometry, hidden: Participation) -> float:
+    """The smallest sigma at which the accountant's bound on delta is at most `delta`, rounded up."""
+    check_epsilon(epsilon)
+    check_delta(delta)
+    bound = _bound(accountant, geometry, hidden)
+    return calibrate.sigma(bound, epsilon, delta)
+
+
+def delta_for(epsilon: float, sigma: float, *, accountant: str, geometry: Geometry, hidden: Participation) -> float:
+    """The accountant's bound on delta, rounded up."""
+    check_epsilon(epsilon)
+    check_sigma(sigma)
+    return calibrate.delta(_bound(accountant, geometry, hidden), epsilon, sigma)
+
+
+def epsilon_for(delta: float, sigma: float, *, accountant: str, geometry: Geometry, hidden: Participation) -> float:
+    """The smallest epsilon at which the accountant's bound on delta is at most `delta`, rounded up."""
+    check_delta(delta)
+    check_sigma(sigma)
+    return calibrate.epsilon(_bound(accountant, geometry, hidden), delta, sigma)
+
+
+def find_accountant(name: str) -> Accountant:
+    """The accountant called `name`."""
+    found: Accountant = lookup(Accountant, name)()
+    return found
+
+
+def _bound(accountant: str, geometry: Geometry, hidden: Participation) -> calibrate.LogDelta:
+    theorem = find_accountant(accountant)
+    return lambda epsilon, sigma: theorem.log_delta(epsilon, sigma, geometry=geometry, hidden=hidden)
+
+
+def check_epsilon(epsilon: float) -> None:
+    """A ValueError unless epsilon >= 0 (infinity means no noise)."""
+    if not epsilon >= 0.0:
+        raise ValueError(f"epsilon must be >= 0, got {epsilon!r}; use inf for no privacy")
+
+
+def check_delta(delta: float) -> None:
+    """A ValueError unless 0 < delta < 1."""
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must be in (0, 1), got {delta!r}; 1e-6 is a common choice")
+
+
+def check_sigma(sigma: float) -> None:
+    """A ValueError unless sigma >= 0."""
+    if not sigma >= 0.0:
+        raise ValueError(f"sigma must be >= 0, got {sigma!r}; it is the standard deviation of the aggregate noise")

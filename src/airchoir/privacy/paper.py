@@ -1,0 +1,46 @@
+"""The paper's Theorems 1 and 2: full and random participation."""
+
+import math
+from typing import ClassVar
+
+from airchoir.participation import Participation
+from airchoir.privacy import Accountant
+from airchoir.privacy.gaussian import log_delta
+from airchoir.rules import Geometry
+
+
+class Paper(Accountant):
+    """Theorem 2, delta' = eta delta(epsilon) with e^epsilon = 1 + (e^epsilon' - 1) / eta; with eta = 1 it is Theorem 1.
+
+    Who sees what: the server must learn neither P_t nor |P_t| for the amplification to hold. The proof compares sums that
+    differ by a symbol exchanged (at most the sensitivity) or added (at most the largest norm), so a geometry whose
+    symbols are longer than they differ is refused for p < 1.
+    """
+
+    name: ClassVar[str] = "paper"
+
+    def theorem(self, hidden: Participation) -> str:
+        return "Theorem 1" if hidden.certain else "Theorem 2"
+
+    def log_delta(self, epsilon: float, sigma: float, *, geometry: Geometry, hidden: Participation) -> float:
+        eta = hidden.inclusion
+        if eta < 1.0 and geometry.largest_norm > geometry.sensitivity:
+            raise ValueError(
+                f"Theorem 2 does not cover symbols of norm {geometry.largest_norm:g} that differ by at most "
+                f"{geometry.sensitivity:g}; use participation 1 or shorter symbols"
+            )
+        mu = geometry.sensitivity / sigma if sigma > 0.0 else math.inf
+        return math.log(eta) + log_delta(inner_epsilon(epsilon, eta), mu)
+
+
+def inner_epsilon(epsilon: float, eta: float) -> float:
+    """epsilon of the unsampled mechanism, log(1 + (e^epsilon' - 1) / eta) [paper, Theorem 2], without overflow.
+
+    >>> inner_epsilon(1.0, 1.0)
+    1.0
+    """
+    if eta == 1.0 or epsilon == math.inf:
+        return epsilon
+    if epsilon > 700.0:
+        return epsilon - math.log(eta) + math.log1p((eta - 1.0) * math.exp(-epsilon))
+    return math.log1p(math.expm1(epsilon) / eta)

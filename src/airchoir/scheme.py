@@ -1,0 +1,80 @@
+"""Scheme: one choice of everything, and `infer`, one query in a straight line [paper, Algorithm 1; METHOD]."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from airchoir._types import Labels, PerClient, Scores
+from airchoir.access import Access
+from airchoir.access.over_the_air import OverTheAir
+from airchoir.bank import ScoreBank
+from airchoir.channels import Channel
+from airchoir.channels.awgn import Awgn
+from airchoir.link import Link, amplitudes
+from airchoir.participation import check_participation
+from airchoir.privacy import Privacy
+from airchoir.rules import Rule
+from airchoir.rules.vote import MajorityVote
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What the clients say, how they share the air, what the air does, what is promised, and who takes part."""
+
+    rule: Rule = field(default_factory=MajorityVote)
+    access: Access = field(default_factory=OverTheAir)
+    channel: Channel = field(default_factory=Awgn)
+    privacy: Privacy = field(default_factory=Privacy)
+    participation: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_participation(self.participation)
+        self.channel.check_participation(self.participation)
+
+    def link(self, bank: ScoreBank) -> Link:
+        """Everything that is fixed before any query."""
+        roster = self.access.roster(bank)
+        participation = self.access.participation(len(roster), self.participation)
+        sigma = self.privacy.sigma(self.rule.geometry(bank.classes), self.access.hidden(participation))
+        slots = self.access.slots(len(roster))
+        noise_power = self.access.mean_client_noise_variance(sigma, participation)
+        power = (symbol_power(self.rule, bank)[roster] + noise_power) * self.channel.inversion_cost(self.participation)
+        return Link(
+            classes=bank.classes,
+            roster=roster,
+            participation=participation,
+            sigma=sigma,
+            slots=slots,
+            slot_use=self.access.slot_use(participation),
+            amplitudes=amplitudes(power, slots),
+            receiver_noise_variance=10.0 ** (-self.channel.snr_db / 10.0),
+        )
+
+
+def infer(scheme: Scheme, bank: ScoreBank, *, rng: np.random.Generator) -> Labels:
+    """The label of every test query, each answered once, literally."""
+    link = scheme.link(bank)
+    return np.concatenate([answer(scheme, link, bank.test_scores[link.roster, block], rng) for block in bank.blocks()])
+
+
+def answer(scheme: Scheme, link: Link, scores: Scores, rng: np.random.Generator) -> Labels:
+    """The labels of a block of queries: scores of the roster's clients in, one decision per query out."""
+    rule, access, channel = scheme.rule, scheme.access, scheme.channel
+    symbols = rule.encode(scores)  # each client's own model
+    present = link.participation.draw(scores.shape[1], rng)  # who sings
+    private = access.perturb(symbols, present, link, rng)  # each client's own noise
+    received = channel.transmit(private, access.on_air(present), link, rng)  # the air: one noisy sum per slot
+    return rule.decide(access.collect(received, link))  # the server
+
+
+def symbol_power(rule: Rule, bank: ScoreBank) -> PerClient:
+    """The mean over the whole test set and the classes of x_i^2, per client of the bank."""
+    return bank.remember(("symbol power", rule), lambda: _symbol_power(rule, bank))
+
+
+def _symbol_power(rule: Rule, bank: ScoreBank) -> PerClient:
+    energy = np.zeros(bank.clients)
+    for block in bank.blocks():
+        symbols = rule.encode(bank.test_scores[:, block])
+        energy += np.einsum("cqk,cqk->c", symbols, symbols)
+    return energy / (bank.queries * bank.classes)
