@@ -19,6 +19,7 @@ from airchoir.quadrature import grid, hazard, log_cdf, step
 
 _REACH = 8.0
 """Standard deviations covered on either side of the counts, with a step of half the one in `quadrature`: error 1e-13."""
+_BLOCK_BYTES = 4 << 20
 _RARE = 2e-7
 """Below this expected number of participants one is as good as the law: a second one changes it by less than 1e-7."""
 
@@ -137,9 +138,9 @@ def _solve_thinned(ballots: Ballots, noise_std: float, participation: Participat
     is taken out.
     """
     probability = participation.probability
-    if participation.redraw_empty:
+    if participation.at_least == 1:
         probability = max(probability, _RARE / participation.clients)
-    law = Participation(participation.clients, probability, participation.redraw_empty)
+    law = Participation(participation.clients, probability, participation.at_least)
     thinned = binomial(ballots.clients, probability)
     x, width = _covering_nodes(ballots, noise_std)
     z = x - np.arange(ballots.clients + 1)[:, None] / noise_std
@@ -147,7 +148,7 @@ def _solve_thinned(ballots: Ballots, noise_std: float, participation: Participat
     density = thinned @ (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
     won = width * np.exp(ballots.multiplicity @ np.log(cdf)) @ (density / cdf).T
     won /= np.einsum("uc,uc->u", won, ballots.multiplicity)[:, None]
-    if law.redraw_empty:
+    if law.at_least == 1:
         classes = len(ballots.support)
         won = np.maximum(won - law.empty_probability / classes, 0.0) / (1.0 - law.empty_probability)
     probabilities: Float = won[ballots.cell_pattern, ballots.cell_count]
@@ -248,14 +249,20 @@ def thinned_argmax(counts: NDArray[np.intp], clients: int, participation: Partic
     such a round is drawn again, or answered by the first class.
     """
     pmf = binomial(clients, participation.probability)
+    size = max(1, _BLOCK_BYTES // (8 * counts.shape[1] * (clients + 1)))
+    blocks = [counts[start : start + size] for start in range(0, len(counts), size)]
+    return np.concatenate([_thinned_argmax(block, pmf, participation) for block in blocks])
+
+
+def _thinned_argmax(counts: NDArray[np.intp], pmf: Float, participation: Participation) -> Sums:
     at_most = np.cumsum(pmf, axis=1)
-    below = np.concatenate([np.zeros((clients + 1, 1)), at_most[:, :-1]], axis=1)
+    below = np.concatenate([np.zeros((len(pmf), 1)), at_most[:, :-1]], axis=1)
     earlier = np.cumprod(below[counts], axis=1)
     earlier = np.concatenate([np.ones_like(earlier[:, :1]), earlier[:, :-1]], axis=1)
     later = np.cumprod(at_most[counts][:, ::-1], axis=1)[:, ::-1]
     later = np.concatenate([later[:, 1:], np.ones_like(later[:, :1])], axis=1)
     won = (pmf[counts] * earlier * later)[:, :, 1:].sum(axis=2)
-    if participation.redraw_empty:
+    if participation.at_least == 1:
         return won / won.sum(axis=1, keepdims=True)
     won[:, 0] += participation.empty_probability
     return won

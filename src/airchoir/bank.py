@@ -16,7 +16,7 @@ from airchoir._types import Labels, Scores
 T = TypeVar("T")
 
 FORMAT = "1"
-_DTYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
+_DTYPES: dict[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
 _REQUIRED, _OPTIONAL = {"test_scores", "test_labels"}, {"val_scores", "val_labels"}
 _ROW_TOLERANCE = {np.dtype("float16"): 1e-3, np.dtype("float32"): 1e-5}
 _BLOCK_BYTES = 4 << 20
@@ -36,7 +36,7 @@ class ScoreBank:
     val_labels: Labels | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Provenance, as strings: task, seed, model, recipe, shard sizes, versions; nested values as JSON."""
-    _remembered: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _remembered: dict[Hashable, Any] = field(default_factory=dict, repr=False, init=False)
 
     def __post_init__(self) -> None:
         strings = all(isinstance(item, str) for pair in self.metadata.items() for item in pair)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from airchoir._types import Float, Labels, PerClient, Present, Probabilities, Sums, Symbols
+from airchoir._types import Float, Labels, Present, Probabilities, Sums, Symbols
 from airchoir.ballots import Ballots, BallotTally, solve, thinned_argmax
 from airchoir.bank import ScoreBank
 from airchoir.link import Link
@@ -35,7 +35,9 @@ def evaluate(
     of macro-F1 to `tolerance`, and the noise is integrated exactly given each set.
     """
     if not tolerance > 0.0:
-        raise ValueError(f"tolerance must be > 0, got {tolerance!r}; it is the largest standard error of macro-F1 wanted")
+        raise ValueError(
+            f"tolerance must be > 0, got {tolerance!r}; it is the largest standard error of macro-F1 wanted"
+        )
     link = scheme.link(bank)
     report = progress or (lambda done, total: None)
     if _is_drawn(scheme, link):
@@ -67,7 +69,7 @@ class Decisions:
 
 
 def decisions(scheme: Scheme, bank: ScoreBank, *, draws: int = 1, seed: int = 0) -> Decisions:
-    """The decision probabilities behind `evaluate`, averaged over `draws` participant sets where sets must be drawn."""
+    """The decision probabilities behind an estimate of `evaluate`: give its `draws` and `seed` to see the same numbers."""
     link = scheme.link(bank)
     rows = np.concatenate(list(_probabilities(scheme, link, bank, draws, seed)))
     labels = np.asarray(bank.test_labels)
@@ -77,7 +79,9 @@ def decisions(scheme: Scheme, bank: ScoreBank, *, draws: int = 1, seed: int = 0)
 
 
 def _is_drawn(scheme: Scheme, link: Link) -> bool:
-    return not (link.participation.certain or (scheme.rule.one_hot and scheme.access.fixed_noise))
+    if link.participation.certain:
+        return False
+    return not (scheme.rule.one_hot and scheme.access.fixed_noise and link.participation.at_least <= 1)
 
 
 def noise_std(scheme: Scheme, link: Link) -> float:
@@ -110,7 +114,7 @@ def _block_probabilities(sums: Sums, std: float, link: Link) -> Probabilities:
 def _probabilities(scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed: int) -> Iterator[Probabilities]:
     if _is_drawn(scheme, link):
         for index, block in enumerate(_blocks(link, bank)):
-            yield _drawn_block(scheme, link, bank, block, draws, _stream(seed, index))
+            yield _drawn_block(scheme, link, bank, block, max(draws, 1), _stream(seed, 1, index))
         return
     std = noise_std(scheme, link)
     for block, sums in _sums(scheme.rule, link, bank):
@@ -209,7 +213,8 @@ def _pilot(scheme: Scheme, link: Link, bank: ScoreBank, seed: int) -> _Pilot:
     stride = -(-bank.queries // _PILOT_QUERIES)
     chosen = np.arange(0, bank.queries, stride)
     size = max(1, _BLOCK_BYTES // (8 * link.classes * len(link.roster)))
-    first, second = [], []
+    first: list[Probabilities] = []
+    second: list[Probabilities] = []
     for index, start in enumerate(range(0, len(chosen), size)):
         rng = _stream(seed, 0, index)
         symbols = scheme.rule.encode(bank.test_scores[link.roster[:, None], chosen[start : start + size]])
@@ -244,9 +249,7 @@ def _draws_needed(variance: float, tolerance: float) -> int:
     return max(1, math.ceil(variance / tolerance**2))
 
 
-def _drawn_tally(
-    scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed: int, report: Progress
-) -> DenseTally:
+def _drawn_tally(scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed: int, report: Progress) -> DenseTally:
     tally: DenseTally | None = None
     for index, block in enumerate(_blocks(link, bank)):
         rows = _drawn_block(scheme, link, bank, block, draws, _stream(seed, 1, index))

@@ -23,6 +23,8 @@ class Link:
     """The law of P_t over the roster."""
     sigma: float
     """Standard deviation of the aggregate privacy noise."""
+    lost: int
+    """How many of P_t may add no noise without breaking the promise: the others make up for them."""
     slots: Indices
     """The slot in which each client of the roster transmits."""
     slot_use: PerSlot

@@ -6,7 +6,7 @@ f1_score with labels=range(k), average="macro", zero_division=0].
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -162,7 +162,7 @@ class DenseTally:
         hit_products[present] = np.add.reduceat(ordered * right, starts, axis=0)
         return cls(
             support=np.bincount(labels, minlength=classes).astype(np.float64),
-            hits=np.bincount(truths, weights=right[:, 0], minlength=classes),
+            hits=np.bincount(truths, weights=right[:, 0], minlength=classes).astype(np.float64, copy=False),
             decided=probabilities.sum(axis=0, dtype=np.float64),
             products=(probabilities.T @ probabilities).astype(np.float64),
             hit_products=hit_products,
@@ -198,11 +198,16 @@ def pool(estimates: list[Estimate]) -> Estimate:
     first = estimates[0]
     if len(estimates) == 1:
         return first
-    fields = [name for name, value in vars(first).items() if not isinstance(value, str)]
-    means = {name: np.mean([getattr(e, name) for e in estimates], axis=0) for name in fields}
-    numbers = {name: value if np.ndim(value) else float(value) for name, value in means.items()}
+    pooled: dict[str, Any] = {
+        name: np.mean([getattr(e, name) for e in estimates], axis=0)
+        for name, value in vars(first).items()
+        if not isinstance(value, str | int)
+    }
     for name in ("macro_f1", "accuracy", "per_class_f1"):
         within = np.mean([getattr(e, f"{name}_std") ** 2 for e in estimates], axis=0)
-        spread = np.sqrt(within + np.var([getattr(e, name) for e in estimates], axis=0))
-        numbers[f"{name}_std"] = spread if np.ndim(spread) else float(spread)
-    return replace(first, **{**numbers, "draws": first.draws})
+        pooled[f"{name}_std"] = np.sqrt(within + np.var([getattr(e, name) for e in estimates], axis=0))
+        if name != "per_class_f1":  # means of independent draws are less uncertain than each
+            errors = [getattr(e, f"{name}_se") for e in estimates]
+            pooled[f"{name}_se"] = np.linalg.norm(errors) / len(errors)
+    values: dict[str, Any] = {name: value if np.ndim(value) else float(value) for name, value in pooled.items()}
+    return replace(first, **values)

@@ -7,10 +7,11 @@ queries), so the numbers depend neither on the memory limit nor on how many thre
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from airchoir._types import Float, Labels, Sums, Symbols
+from airchoir._types import Float, Labels, Present, Sums, Symbols
 from airchoir.bank import ScoreBank
 from airchoir.exact import Progress, with_costs
 from airchoir.link import Link
@@ -46,7 +47,7 @@ def simulate(
     hits, decided = np.zeros((repeats, bank.classes)), np.zeros((repeats, bank.classes))
     with ThreadPoolExecutor(workers) as pool:
         for index, block in enumerate(bank.blocks(_STREAM_QUERIES)):
-            prepared = _Block(scheme, link, bank, block, _rows(link, memory_mb / workers))
+            prepared = _Block(scheme, link, bank, block, _rows(link, memory_mb / workers)).prepare()
 
             def run(repeat: int, prepared: _Block = prepared, index: int = index) -> tuple[Float, Float]:
                 return prepared.run(_stream(seed, repeat, index))
@@ -70,7 +71,10 @@ def _rows(link: Link, memory_mb: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """A block of queries that share a random stream, worked through `rows` queries at a time."""
+    """A block of queries that share a random stream, worked through `rows` queries at a time.
+
+    What repeats have in common is computed once where it fits: the sums if everyone takes part, else the symbols.
+    """
 
     scheme: Scheme
     link: Link
@@ -83,27 +87,54 @@ class _Block:
         queries = self.block.stop - self.block.start
         present = self.link.participation.draw(queries, rng)
         decisions = [self._decide(part, present[:, part], rng) for part in self._parts(queries)]
-        hits, decided, _ = count(self._labels(), np.concatenate(decisions), self.link.classes)
+        hits, decided, _ = count(self.labels, np.concatenate(decisions), self.link.classes)
         return hits, decided
+
+    @cached_property
+    def labels(self) -> Labels:
+        return np.asarray(self.bank.test_labels[self.block])
+
+    @cached_property
+    def full_sums(self) -> Sums:
+        """The sums of a scheme in which everyone takes part."""
+        queries = self.block.stop - self.block.start
+        everyone = np.ones((len(self.link.roster), queries), dtype=bool)
+        return np.concatenate([self._sums(part, everyone[:, part]) for part in self._parts(queries)])
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """The symbols of a block that fits into memory whole."""
+        return self._encode(slice(0, self.block.stop - self.block.start))
+
+    def prepare(self) -> "_Block":
+        """The block with what its repeats share in place, so that threads only read it."""
+        if self.link.participation.certain:
+            _ = self.full_sums
+        elif self._fits():
+            _ = self.symbols
+        return self
+
+    def _fits(self) -> bool:
+        return self.rows >= self.block.stop - self.block.start
 
     def _parts(self, queries: int) -> Iterator[slice]:
         for start in range(0, queries, self.rows):
             yield slice(start, min(start + self.rows, queries))
 
-    def _labels(self) -> Labels:
-        return np.asarray(self.bank.test_labels[self.block])
-
-    def _decide(self, part: slice, present: np.ndarray, rng: np.random.Generator) -> Labels:
-        sums = self._sums(part, present)
-        noise_std = np.sqrt(self.scheme.access.noise_variance(present, self.link))
+    def _decide(self, part: slice, present: Present, rng: np.random.Generator) -> Labels:
+        sums = self.full_sums[part] if self.link.participation.certain else self._sums(part, present)
         noise = rng.standard_normal(sums.shape, dtype=np.float32)
+        noise_std = np.sqrt(self.scheme.access.noise_variance(present, self.link))
         return self.scheme.rule.decide(sums + noise_std[:, None] * noise)
 
-    def _sums(self, part: slice, present: np.ndarray) -> Sums:
+    def _sums(self, part: slice, present: Present) -> Sums:
         """The noiseless sums, rounded as the server does (see `Access.collect`)."""
-        queries = slice(self.block.start + part.start, self.block.start + part.stop)
-        symbols: Symbols = self.scheme.rule.encode(self.bank.test_scores[self.link.roster, queries])
+        symbols = self.symbols[:, part] if self._fits() else self._encode(part)
         return np.round(self.scheme.access.sums(symbols, present), 12)
+
+    def _encode(self, part: slice) -> Symbols:
+        queries = slice(self.block.start + part.start, self.block.start + part.stop)
+        return self.scheme.rule.encode(self.bank.test_scores[self.link.roster, queries])
 
 
 def _estimate(hits: Float, decided: Float, support: Float) -> Estimate:

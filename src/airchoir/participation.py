@@ -3,30 +3,33 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
-from airchoir._types import Present
+from airchoir._types import PerSize, Present
 
 
 @dataclass(frozen=True)
 class Participation:
     """The law of P_t: each of `clients` clients takes part independently with `probability`, afresh for every query.
 
-    With `redraw_empty` a round in which nobody takes part is drawn again, so P_t is conditioned on being non-empty.
+    A round with fewer than `at_least` of them is drawn again, so P_t is conditioned on being large enough: by default on
+    being non-empty.
     """
 
     clients: int
     probability: float
-    redraw_empty: bool = True
+    at_least: int = 1
 
     def __post_init__(self) -> None:
         check_participation(self.probability)
         if not (isinstance(self.clients, int | np.integer) and self.clients >= 1):
             raise ValueError(f"clients must be a whole number >= 1, got {self.clients!r}; a choir needs a voice")
+        assert 0 <= self.at_least <= self.clients
 
     @property
     def certain(self) -> bool:
         """Whether every client takes part in every query."""
-        return self.probability == 1.0 or (self.clients == 1 and self.redraw_empty)
+        return self.probability == 1.0 or self.clients == self.at_least
 
     @property
     def empty_probability(self) -> float:
@@ -35,14 +38,19 @@ class Participation:
 
     @property
     def inclusion(self) -> float:
-        """eta = P(client i is in P_t) = p / (1 - (1 - p)^n) [paper, Theorem 2].
+        """eta = P(client i is in P_t) = E|P_t| / n; p / (1 - (1 - p)^n) where empty rounds are drawn again [Theorem 2].
 
         >>> round(Participation(20, 0.1).inclusion, 14)
         0.11384032599155
         """
         if self.certain:
             return 1.0
-        return self.probability / -float(np.expm1(self._log_empty)) if self.redraw_empty else self.probability
+        if self.at_least == 0:
+            return self.probability
+        if self.at_least == 1:
+            return self.probability / -float(np.expm1(self._log_empty))
+        sizes, law = self.size_law
+        return float(sizes @ law) / self.clients
 
     @property
     def mean_size(self) -> float:
@@ -50,11 +58,37 @@ class Participation:
         return self.clients * self.inclusion
 
     @property
-    def mean_inverse_size(self) -> float:
-        """E[1/|P_t| given that client i takes part] = (1 - (1 - p)^n) / (n p)."""
-        if self.probability == 1.0:
-            return 1.0 / self.clients
-        return -float(np.expm1(self._log_empty)) / (self.clients * self.probability)
+    def size_law(self) -> tuple[PerSize, PerSize]:
+        """The sizes m = max(at_least, 1), ..., n that P_t can have with anyone in it, and P(|P_t| = m) for each.
+
+        With `at_least` = 0 what is missing to 1 is the chance of an empty round.
+
+        >>> Participation(2, 0.5).size_law
+        (array([1., 2.]), array([0.66666667, 0.33333333]))
+        """
+        sizes = np.arange(max(self.at_least, 1), self.clients + 1, dtype=np.float64)
+        if self.certain:
+            return sizes, (sizes == self.clients).astype(np.float64)
+        n = float(self.clients)
+        log_law = special.gammaln(n + 1.0) - special.gammaln(sizes + 1.0) - special.gammaln(n - sizes + 1.0)
+        log_law += sizes * np.log(self.probability) + (n - sizes) * np.log1p(-self.probability)
+        if self.at_least == 0:
+            return sizes, np.exp(log_law)
+        law = np.exp(log_law - log_law.max())
+        return sizes, law / law.sum()
+
+    def mean_inverse_size(self, lost: int = 0) -> float:
+        """E[1 / (|P_t| - lost) given that client i takes part]; (1 - (1 - p)^n) / (n p) where none is lost.
+
+        >>> Participation(2, 0.5).mean_inverse_size()
+        0.75
+        """
+        if self.certain:
+            return 1.0 / (self.clients - lost)
+        if lost == 0 and self.at_least <= 1:
+            return -float(np.expm1(self._log_empty)) / (self.clients * self.probability)
+        sizes, law = self.size_law
+        return float((law * sizes) @ (1.0 / (sizes - lost)) / (law @ sizes))
 
     @property
     def _log_empty(self) -> float:
@@ -65,21 +99,18 @@ class Participation:
         if self.certain:
             return np.ones((self.clients, queries), dtype=bool)
         present = rng.random((self.clients, queries)) < self.probability
-        if self.redraw_empty:
-            empty = np.flatnonzero(~present.any(axis=0))
-            present[:, empty] = self._draw_non_empty(len(empty), rng)
+        if self.at_least > 0:
+            short = np.flatnonzero(present.sum(axis=0) < self.at_least)
+            if len(short):
+                present[:, short] = self._draw_by_size(len(short), rng)
         return present
 
-    def _draw_non_empty(self, queries: int, rng: np.random.Generator) -> Present:
-        """Sets from the law given that they are not empty, without rejection (p may be tiny).
-
-        The first client present is a geometric variable cut off at n; whoever comes after it is independent.
-        """
-        covered = rng.random(queries) * -np.expm1(self._log_empty)
-        first = np.floor(np.log1p(-covered) / np.log1p(-self.probability)).astype(np.intp)
-        first = np.minimum(first, self.clients - 1)
-        order = np.arange(self.clients)[:, None]
-        return (order == first) | ((order > first) & (rng.random((self.clients, queries)) < self.probability))
+    def _draw_by_size(self, queries: int, rng: np.random.Generator) -> Present:
+        """Sets that are large enough, without rejection (p may be tiny): first the size, then who it is."""
+        sizes, law = self.size_law
+        size = rng.choice(sizes, queries, p=law)
+        rank = rng.random((self.clients, queries)).argsort(axis=0).argsort(axis=0)
+        return rank < size
 
 
 def check_participation(probability: float) -> None:

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pkgutil
 from functools import cache
+from typing import TypeGuard
 
 
 @cache
@@ -18,10 +19,13 @@ def plugins(base: type) -> dict[str, type]:
     for module_info in pkgutil.iter_modules(room.__path__):
         module = importlib.import_module(f"{room.__name__}.{module_info.name}")
         for value in vars(module).values():
-            if inspect.isclass(value) and issubclass(value, base) and value.__module__ == module.__name__:
-                if not inspect.isabstract(value):
-                    _add(found, value)
+            if _is_plugin(value, base) and value.__module__ == module.__name__:
+                _add(found, value)
     return dict(sorted(found.items()))
+
+
+def _is_plugin(value: object, base: type) -> TypeGuard[type]:
+    return inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
 
 
 def _add(found: dict[str, type], plugin: type) -> None:

@@ -12,7 +12,7 @@ from airchoir.channels import Channel
 from airchoir.channels.awgn import Awgn
 from airchoir.link import Link, amplitudes
 from airchoir.participation import check_participation
-from airchoir.privacy import Privacy
+from airchoir.privacy import Privacy, check_lost
 from airchoir.rules import Rule
 from airchoir.rules.vote import MajorityVote
 
@@ -30,20 +30,28 @@ class Scheme:
     def __post_init__(self) -> None:
         check_participation(self.participation)
         self.channel.check_participation(self.participation)
+        if self.privacy.lost > 0 and not self.access.covers_lost:
+            raise ValueError(
+                f"lost must be 0 with {self.access.name}, got {self.privacy.lost}: nobody else's noise covers a client "
+                f"that is heard alone; use over-the-air"
+            )
 
     def link(self, bank: ScoreBank) -> Link:
         """Everything that is fixed before any query."""
+        lost = self.privacy.lost
         roster = self.access.roster(bank)
-        participation = self.access.participation(len(roster), self.participation)
-        sigma = self.privacy.sigma(self.rule.geometry(bank.classes), self.access.hidden(participation))
+        check_lost(lost, len(roster))
+        participation = self.access.participation(len(roster), self.participation, lost)
+        sigma = self.privacy.sigma(self.rule.geometry(bank.classes), self.access.hidden(participation, lost))
         slots = self.access.slots(len(roster))
-        noise_power = self.access.mean_client_noise_variance(sigma, participation)
+        noise_power = self.access.mean_client_noise_variance(sigma, participation, lost)
         power = (symbol_power(self.rule, bank)[roster] + noise_power) * self.channel.inversion_cost(self.participation)
         return Link(
             classes=bank.classes,
             roster=roster,
             participation=participation,
             sigma=sigma,
+            lost=lost,
             slots=slots,
             slot_use=self.access.slot_use(participation),
             amplitudes=amplitudes(power, slots),

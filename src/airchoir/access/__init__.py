@@ -24,17 +24,19 @@ class Access(ABC):
     name: ClassVar[str]
     fixed_noise: ClassVar[bool]
     """Whether the sum's noise variance is the same for every participant set (the clients share the noise)."""
+    covers_lost: ClassVar[bool]
+    """Whether the others' noise can make up for that of a client that is lost or colludes."""
 
     @abstractmethod
     def roster(self, bank: ScoreBank) -> Indices:
         """The bank's clients that may take part."""
 
     @abstractmethod
-    def participation(self, clients: int, probability: float) -> Participation:
-        """The law of P_t over a roster of `clients`."""
+    def participation(self, clients: int, probability: float, lost: int = 0) -> Participation:
+        """The law of P_t over a roster of `clients`, of whom up to `lost` may fail to add noise."""
 
     @abstractmethod
-    def hidden(self, participation: Participation) -> Participation:
+    def hidden(self, participation: Participation, lost: int = 0) -> Participation:
         """The part of that law which the server cannot see: what an accountant may count on."""
 
     @abstractmethod
@@ -50,11 +52,11 @@ class Access(ABC):
         """Who transmits, given who takes part."""
 
     @abstractmethod
-    def client_noise_std(self, sigma: float, present: Present) -> PerQuery:
+    def client_noise_std(self, link: Link, present: Present) -> PerQuery:
         """s, the standard deviation of the noise that each client on air adds."""
 
     @abstractmethod
-    def mean_client_noise_variance(self, sigma: float, participation: Participation) -> float:
+    def mean_client_noise_variance(self, sigma: float, participation: Participation, lost: int = 0) -> float:
         """E[s^2 given that the client is on air]: what the noise costs a client in power."""
 
     @final
@@ -62,7 +64,7 @@ class Access(ABC):
         """What each client sends: its symbol if it takes part, plus its own noise if it is on air."""
         private = np.where(present[:, :, None], symbols, 0.0)
         if link.sigma > 0.0:
-            noise_std = self.client_noise_std(link.sigma, present) * self.on_air(present)
+            noise_std = self.client_noise_std(link, present) * self.on_air(present)
             private += rng.standard_normal(symbols.shape) * noise_std[:, :, None]
         return private
 
@@ -84,7 +86,7 @@ class Access(ABC):
     def noise_variance(self, present: Present, link: Link) -> PerQuery:
         """The noise variance per class of the server's sum, given who is present: privacy noise plus receiver noise."""
         on_air = self.on_air(present)
-        privacy = self.client_noise_std(link.sigma, present) ** 2 * on_air.sum(axis=0)
+        privacy = self.client_noise_std(link, present) ** 2 * on_air.sum(axis=0)
         used = np.stack([on_air[link.slots == slot].any(axis=0) for slot in range(len(link.amplitudes))])
         variance: PerQuery = privacy + link.slot_noise_variance @ used
         return variance

@@ -8,6 +8,7 @@ import numpy as np
 from airchoir._types import Indices, Labels, PerQuery, PerSlot, Present, Scores
 from airchoir.access import NOTHING_HIDDEN, Access
 from airchoir.bank import ScoreBank
+from airchoir.link import Link
 from airchoir.metrics import macro_f1
 from airchoir.participation import Participation
 
@@ -18,6 +19,7 @@ class BestClient(Access):
 
     name: ClassVar[str] = "best-client"
     fixed_noise: ClassVar[bool] = True
+    covers_lost: ClassVar[bool] = False
 
     def roster(self, bank: ScoreBank) -> Indices:
         if bank.val_scores is None or bank.val_labels is None:
@@ -26,10 +28,10 @@ class BestClient(Access):
         best = bank.remember("best client", lambda: best_client(scores, labels))
         return np.array([best])
 
-    def participation(self, clients: int, probability: float) -> Participation:
+    def participation(self, clients: int, probability: float, lost: int = 0) -> Participation:
         return Participation(1, probability)
 
-    def hidden(self, participation: Participation) -> Participation:
+    def hidden(self, participation: Participation, lost: int = 0) -> Participation:
         return NOTHING_HIDDEN
 
     def slots(self, clients: int) -> Indices:
@@ -41,10 +43,10 @@ class BestClient(Access):
     def on_air(self, present: Present) -> Present:
         return present
 
-    def client_noise_std(self, sigma: float, present: Present) -> PerQuery:
-        return np.full(present.shape[1], sigma)
+    def client_noise_std(self, link: Link, present: Present) -> PerQuery:
+        return np.full(present.shape[1], link.sigma)
 
-    def mean_client_noise_variance(self, sigma: float, participation: Participation) -> float:
+    def mean_client_noise_variance(self, sigma: float, participation: Participation, lost: int = 0) -> float:
         return sigma**2
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from airchoir._types import Indices, PerQuery, PerSlot, Present
 from airchoir.access import NOTHING_HIDDEN, Access, everyone
 from airchoir.bank import ScoreBank
+from airchoir.link import Link
 from airchoir.participation import Participation
 
 
@@ -17,14 +18,15 @@ class Orthogonal(Access):
 
     name: ClassVar[str] = "orthogonal"
     fixed_noise: ClassVar[bool] = False
+    covers_lost: ClassVar[bool] = False
 
     def roster(self, bank: ScoreBank) -> Indices:
         return everyone(bank)
 
-    def participation(self, clients: int, probability: float) -> Participation:
+    def participation(self, clients: int, probability: float, lost: int = 0) -> Participation:
         return Participation(clients, probability)
 
-    def hidden(self, participation: Participation) -> Participation:
+    def hidden(self, participation: Participation, lost: int = 0) -> Participation:
         return NOTHING_HIDDEN
 
     def slots(self, clients: int) -> Indices:
@@ -36,8 +38,8 @@ class Orthogonal(Access):
     def on_air(self, present: Present) -> Present:
         return present
 
-    def client_noise_std(self, sigma: float, present: Present) -> PerQuery:
-        return np.full(present.shape[1], sigma)
+    def client_noise_std(self, link: Link, present: Present) -> PerQuery:
+        return np.full(present.shape[1], link.sigma)
 
-    def mean_client_noise_variance(self, sigma: float, participation: Participation) -> float:
+    def mean_client_noise_variance(self, sigma: float, participation: Participation, lost: int = 0) -> float:
         return sigma**2

@@ -43,6 +43,6 @@ def add_up(signals: Received, on_air: Present, link: Link, rng: np.random.Genera
 
 
 def check_snr(snr_db: float) -> None:
-    """A ValueError unless the SNR is a number of decibels or +infinity."""
-    if not snr_db > -np.inf:
-        raise ValueError(f"snr_db must be a number of decibels or inf, got {snr_db!r}; the paper uses 10")
+    """A ValueError unless the SNR is at least -100 decibels; +infinity means no receiver noise."""
+    if not snr_db >= -100.0:
+        raise ValueError(f"snr_db must be >= -100 decibels, or inf, got {snr_db!r}; the paper uses 10")

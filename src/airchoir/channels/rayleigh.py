@@ -47,8 +47,8 @@ class Rayleigh(Channel):
         0.596347
         """
         threshold = self._threshold(probability)
-        if threshold > 500.0:  # E1(t) e^t = 1/t - 1/t^2 + ..., where E1 itself underflows
-            return (1.0 - 1.0 / threshold) / threshold
+        if threshold > 500.0:  # E1(t) e^t = 1/t - 1/t^2 + 2/t^3 - 6/t^4 + ..., where E1 itself underflows
+            return (1.0 - (1.0 - (2.0 - 6.0 / threshold) / threshold) / threshold) / threshold
         return float(special.exp1(threshold)) * math.exp(threshold)
 
     def transmit(self, private: Symbols, on_air: Present, link: Link, rng: np.random.Generator) -> Received:

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from airchoir.participation import Participation
 from airchoir.privacy import calibrate
 from airchoir.registry import lookup
@@ -42,10 +44,13 @@ class Privacy:
     epsilon: float = math.inf
     delta: float = 1e-6
     accountant: str = "paper"
+    lost: int = 0
+    """How many of those who take part may be lost, or collude with the server, without breaking the promise."""
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        check_lost(self.lost)
         find_accountant(self.accountant)
 
     def sigma(self, geometry: Geometry, hidden: Participation) -> float:
@@ -106,6 +111,14 @@ def check_delta(delta: float) -> None:
     """A ValueError unless 0 < delta < 1."""
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must be in (0, 1), got {delta!r}; 1e-6 is a common choice")
+
+
+def check_lost(lost: int, clients: int | None = None) -> None:
+    """A ValueError unless 0 <= lost < clients."""
+    if not (isinstance(lost, int | np.integer) and lost >= 0):
+        raise ValueError(f"lost must be a whole number >= 0, got {lost!r}; it is how many clients may add no noise")
+    if clients is not None and lost >= clients:
+        raise ValueError(f"lost must be below the {clients} client(s) there are, got {lost}; somebody must add noise")
 
 
 def check_sigma(sigma: float) -> None:

@@ -31,7 +31,7 @@ def log_delta(epsilon: float, mu: float) -> float:
         return 0.0
     a = mu / 2 - epsilon / mu
     # mu and epsilon / mu carry a rounding error each, which a's own size amplifies.
-    allowance = _ALLOWANCE + 4 * math.ulp(1.0) * abs(a) * (mu / 2 + epsilon / mu)
+    allowance = _ALLOWANCE + 4 * math.ulp(1.0) * (1.0 + abs(a)) * (mu / 2 + epsilon / mu)
     return min(0.0, _log_delta(epsilon, mu, a) + allowance)
 
 
