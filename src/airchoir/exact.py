@@ -34,10 +34,7 @@ def evaluate(
     noise (over the air). Elsewhere participant sets are drawn from `seed`, as many per query as bring the standard error
     of macro-F1 to `tolerance`, and the noise is integrated exactly given each set.
     """
-    if not tolerance > 0.0:
-        raise ValueError(
-            f"tolerance must be > 0, got {tolerance!r}; it is the largest standard error of macro-F1 wanted"
-        )
+    check_tolerance(tolerance)
     link = scheme.link(bank)
     report = progress or (lambda done, total: None)
     if _is_drawn(scheme, link):
@@ -45,6 +42,14 @@ def evaluate(
     else:
         estimate = summarise(_tally(scheme, link, bank, report))
     return with_costs(estimate, scheme, link)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """A ValueError unless the tolerance is positive."""
+    if not tolerance > 0.0:
+        raise ValueError(
+            f"tolerance must be > 0, got {tolerance!r}; it is the largest standard error of macro-F1 wanted"
+        )
 
 
 def with_costs(estimate: Estimate, scheme: Scheme, link: Link) -> Estimate:

@@ -36,8 +36,7 @@ def simulate(
 
     `workers` threads share the repeats; together they stay within about `memory_mb`. Neither changes a digit.
     """
-    if not (isinstance(repeats, int | np.integer) and repeats >= 2):
-        raise ValueError(f"repeats must be a whole number >= 2, got {repeats!r}; a standard error needs two runs")
+    check_repeats(repeats)
     if not (isinstance(workers, int | np.integer) and workers >= 1):
         raise ValueError(f"workers must be a whole number >= 1, got {workers!r}; it is the number of threads")
     if not memory_mb > 0.0:
@@ -58,6 +57,12 @@ def simulate(
             report(block.stop, bank.queries)
     support = np.bincount(bank.test_labels, minlength=bank.classes).astype(np.float64)
     return with_costs(_estimate(hits, decided, support), scheme, link)
+
+
+def check_repeats(repeats: int) -> None:
+    """A ValueError unless there are at least two repeats."""
+    if not (isinstance(repeats, int | np.integer) and repeats >= 2):
+        raise ValueError(f"repeats must be a whole number >= 2, got {repeats!r}; a standard error needs two runs")
 
 
 def _stream(seed: int, repeat: int, block: int) -> np.random.Generator:

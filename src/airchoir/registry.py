@@ -3,12 +3,13 @@
 A room is a package whose ``__init__`` holds one abstract base class. Adding a plug-in is adding one file.
 """
 
+import dataclasses
 import difflib
 import importlib
 import inspect
 import pkgutil
 from functools import cache
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 
 @cache
@@ -44,6 +45,13 @@ def lookup(base: type, name: str) -> type:
         return known[name]
     kind = base.__name__.lower()
     raise ValueError(f"unknown {kind} {name!r}; {suggestion(name, list(known))}")
+
+
+def build(base: type, name: str, **options: Any) -> Any:
+    """The plug-in called `name`, given those of the options that it declares as dataclass fields."""
+    plugin = lookup(base, name)
+    declared = {field.name for field in dataclasses.fields(plugin)} if dataclasses.is_dataclass(plugin) else set()
+    return plugin(**{option: value for option, value in options.items() if option in declared})
 
 
 def suggestion(name: str, known: list[str]) -> str:

@@ -44,12 +44,15 @@ class Privacy:
     epsilon: float = math.inf
     delta: float = 1e-6
     accountant: str = "paper"
+    queries: int = 1
+    """T: epsilon and delta hold for so many queries together."""
     lost: int = 0
     """How many of those who take part may be lost, or collude with the server, without breaking the promise."""
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        check_queries(self.queries)
         check_lost(self.lost)
         find_accountant(self.accountant)
 
@@ -60,7 +63,9 @@ class Privacy:
         >>> Privacy(epsilon=1.0).sigma(SIMPLEX, Participation(20, 1.0))  # doctest: +ELLIPSIS
         5.974598181957...
         """
-        return sigma_for(self.epsilon, self.delta, accountant=self.accountant, geometry=geometry, hidden=hidden)
+        return sigma_for(
+            self.epsilon, self.delta, accountant=self.accountant, geometry=geometry, hidden=hidden, queries=self.queries
+        )
 
 
 def NoPrivacy() -> Privacy:  # noqa: N802  (reads as the value it is)
@@ -68,26 +73,32 @@ def NoPrivacy() -> Privacy:  # noqa: N802  (reads as the value it is)
     return Privacy(epsilon=math.inf)
 
 
-def sigma_for(epsilon: float, delta: float, *, accountant: str, geometry: Geometry, hidden: Participation) -> float:
+def sigma_for(
+    epsilon: float, delta: float, *, accountant: str, geometry: Geometry, hidden: Participation, queries: int = 1
+) -> float:
     """The smallest sigma at which the accountant's bound on delta is at most `delta`, rounded up."""
     check_epsilon(epsilon)
     check_delta(delta)
-    bound = _bound(accountant, geometry, hidden)
+    bound = _bound(accountant, geometry, hidden, queries)
     return calibrate.sigma(bound, epsilon, delta)
 
 
-def delta_for(epsilon: float, sigma: float, *, accountant: str, geometry: Geometry, hidden: Participation) -> float:
+def delta_for(
+    epsilon: float, sigma: float, *, accountant: str, geometry: Geometry, hidden: Participation, queries: int = 1
+) -> float:
     """The accountant's bound on delta, rounded up."""
     check_epsilon(epsilon)
     check_sigma(sigma)
-    return calibrate.delta(_bound(accountant, geometry, hidden), epsilon, sigma)
+    return calibrate.delta(_bound(accountant, geometry, hidden, queries), epsilon, sigma)
 
 
-def epsilon_for(delta: float, sigma: float, *, accountant: str, geometry: Geometry, hidden: Participation) -> float:
+def epsilon_for(
+    delta: float, sigma: float, *, accountant: str, geometry: Geometry, hidden: Participation, queries: int = 1
+) -> float:
     """The smallest epsilon at which the accountant's bound on delta is at most `delta`, rounded up."""
     check_delta(delta)
     check_sigma(sigma)
-    return calibrate.epsilon(_bound(accountant, geometry, hidden), delta, sigma)
+    return calibrate.epsilon(_bound(accountant, geometry, hidden, queries), delta, sigma)
 
 
 def find_accountant(name: str) -> Accountant:
@@ -96,8 +107,14 @@ def find_accountant(name: str) -> Accountant:
     return found
 
 
-def _bound(accountant: str, geometry: Geometry, hidden: Participation) -> calibrate.LogDelta:
+def _bound(accountant: str, geometry: Geometry, hidden: Participation, queries: int) -> calibrate.LogDelta:
     theorem = find_accountant(accountant)
+    check_queries(queries)
+    if queries > 1 and hidden.certain:  # T queries are one Gaussian with mu = C sqrt(T) / sigma
+        root = math.sqrt(queries)
+        return lambda epsilon, sigma: theorem.log_delta(epsilon, sigma / root, geometry=geometry, hidden=hidden)
+    if queries > 1:
+        raise NotImplementedError("many queries with random participation")
     return lambda epsilon, sigma: theorem.log_delta(epsilon, sigma, geometry=geometry, hidden=hidden)
 
 
@@ -111,6 +128,14 @@ def check_delta(delta: float) -> None:
     """A ValueError unless 0 < delta < 1."""
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must be in (0, 1), got {delta!r}; 1e-6 is a common choice")
+
+
+def check_queries(queries: int) -> None:
+    """A ValueError unless queries is a whole number >= 1."""
+    if not (isinstance(queries, int | np.integer) and queries >= 1):
+        raise ValueError(
+            f"queries must be a whole number >= 1, got {queries!r}; it is how many the promise covers together"
+        )
 
 
 def check_lost(lost: int, clients: int | None = None) -> None:

@@ -1,0 +1,7 @@
+"""`python -m airchoir` is the command `airchoir`."""
+
+import sys
+
+from airchoir.cli import main
+
+sys.exit(main())

@@ -1,0 +1,224 @@
+"""`airchoir evaluate`: what a scheme achieves on score banks."""
+
+import json as json_module
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from airchoir import provenance
+from airchoir.access import Access
+from airchoir.bank import ScoreBank, write_atomically
+from airchoir.channels import Channel
+from airchoir.channels.rayleigh import check_threshold
+from airchoir.cli import options
+from airchoir.cli.output import console, number, percent, plain, print_json, progress, table
+from airchoir.exact import Progress, check_tolerance, decisions
+from airchoir.exact import evaluate as evaluate_exactly
+from airchoir.metrics import Estimate, pool
+from airchoir.montecarlo import check_repeats, simulate
+from airchoir.privacy import Privacy, find_accountant
+from airchoir.registry import build, suggestion
+from airchoir.rules import Rule
+from airchoir.scheme import Scheme
+
+EXAMPLES = "Example: airchoir evaluate results/banks/digits/*.safetensors --epsilon 1 --participation 0.5"
+
+_METHODS = ("exact", "simulate")
+
+
+def evaluate(
+    banks: options.Banks,
+    rule: options.Rule = "vote",
+    access: options.Access = "over-the-air",
+    epsilon: options.Epsilon = math.inf,
+    delta: options.Delta = 1e-6,
+    snr_db: options.SnrDb = 10.0,
+    participation: options.Participation = 1.0,
+    channel: options.Channel = "awgn",
+    threshold: options.Threshold = None,
+    accountant: options.Accountant = "paper",
+    queries: options.Queries = 1,
+    lost: options.Lost = 0,
+    method: Annotated[str, typer.Option(help="exact (quadrature) or simulate (Monte-Carlo).")] = "exact",
+    repeats: Annotated[
+        int, typer.Option(parser=options.whole, metavar="R", help="simulate: independent repeats.")
+    ] = 200,
+    seed: Annotated[int, typer.Option(parser=options.whole, metavar="S", help="Seed of whatever is drawn.")] = 0,
+    tolerance: Annotated[
+        float, typer.Option(parser=options.real, metavar="X", help="exact: largest standard error of macro-F1.")
+    ] = 5e-4,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.npz", help="Keep decision probabilities and expected confusion.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Expected accuracy and macro-F1 of a scheme on one or more banks, and what the scheme spends."""
+    check_threshold(threshold)
+    engine = _engine(method, repeats=repeats, seed=seed, tolerance=tolerance)
+    if out is not None:
+        _check_out(out, method)
+    scheme = Scheme(
+        rule=build(Rule, rule),
+        access=build(Access, access),
+        channel=build(Channel, channel, snr_db=snr_db, threshold=threshold),
+        privacy=Privacy(epsilon, delta, accountant=accountant, queries=queries, lost=lost),
+        participation=participation,
+    )
+    loaded = _load(banks)
+    estimates = []
+    for path, bank in zip(banks, loaded, strict=True):
+        with progress(path.name) as report:
+            estimates.append(engine(scheme, bank, report))
+    if out is not None:
+        _keep_decisions(out, scheme, loaded, estimates, seed)
+    outcome = Outcome(scheme, banks, loaded, estimates, method)
+    if json:
+        print_json(outcome.record())
+    else:
+        outcome.show()
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A scheme, the banks it was tried on, and what came out."""
+
+    scheme: Scheme
+    paths: list[Path]
+    banks: list[ScoreBank]
+    estimates: list[Estimate]
+    method: str
+
+    def record(self) -> dict[str, Any]:
+        """The JSON object of `evaluate --json`."""
+        pairs = zip(self.paths, self.estimates, strict=True)
+        return {
+            **vars(pool(self.estimates)),
+            "scheme": describe(self.scheme),
+            "theorem": self.theorem(),
+            "method": self.method,
+            "banks": [{"path": str(path), **vars(estimate)} for path, estimate in pairs],
+            "versions": provenance.versions("numpy", "scipy"),
+            "commit": provenance.commit(),
+        }
+
+    def theorem(self) -> str:
+        """The privacy statement that set sigma."""
+        link = self.scheme.link(self.banks[0])
+        hidden = self.scheme.access.hidden(link.participation, link.lost)
+        return find_accountant(self.scheme.privacy.accountant).theorem(hidden)
+
+    def show(self) -> None:
+        """Tables for a person."""
+        pooled, printer = pool(self.estimates), console()
+        if len(self.banks) > 1:
+            per_bank = table("bank", "macro-F1 %", "accuracy %")
+            for path, estimate in zip(self.paths, self.estimates, strict=True):
+                per_bank.add_row(str(path), *_scores(estimate))
+            printer.print(per_bank)
+        macro_f1, accuracy = _scores(pooled)
+        printer.print(_title(self.scheme), soft_wrap=True)
+        made = table("what", "value")
+        made.add_row("macro-F1 %, ± spread of one run", macro_f1)
+        made.add_row("accuracy %, ± spread of one run", accuracy)
+        if pooled.macro_f1_se > 0.0:
+            made.add_row("standard error of macro-F1 (sets or runs were drawn)", f"{pooled.macro_f1_se:.1e}")
+        made.add_row("aggregate privacy noise sigma", number(pooled.sigma))
+        made.add_row("receiver's noise variance in the decision", number(pooled.channel_noise_variance))
+        made.add_row("channel uses per query", number(pooled.channel_uses))
+        if math.isfinite(self.scheme.privacy.epsilon):
+            made.add_row("accountant", f"{self.scheme.privacy.accountant} ({self.theorem()})")
+        printer.print(made)
+
+
+def describe(scheme: Scheme) -> dict[str, Any]:
+    """The scheme in plain values."""
+    return {
+        "rule": scheme.rule.name,
+        "access": scheme.access.name,
+        "channel": {"name": scheme.channel.name, **vars(scheme.channel)},
+        "privacy": vars(scheme.privacy),
+        "participation": scheme.participation,
+    }
+
+
+def _title(scheme: Scheme) -> str:
+    privacy = scheme.privacy
+    promise = f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.epsilon < math.inf else "no privacy"
+    return (
+        f"{scheme.rule.name}, {scheme.access.name}, {scheme.channel.name} at {scheme.channel.snr_db:g} dB, "
+        f"participation {scheme.participation:g}, {promise}"
+    )
+
+
+def _scores(estimate: Estimate) -> tuple[str, str]:
+    return (
+        percent(estimate.macro_f1, estimate.macro_f1_std),
+        percent(estimate.accuracy, estimate.accuracy_std),
+    )
+
+
+def _engine(
+    method: str, *, repeats: int, seed: int, tolerance: float
+) -> Callable[[Scheme, ScoreBank, Progress], Estimate]:
+    """How an estimate is made; the options of both methods are checked whichever is used."""
+    check_repeats(repeats)
+    check_tolerance(tolerance)
+    if seed < 0:
+        raise ValueError(f"seed must be >= 0, got {seed}; any whole number names a reproducible run")
+    if method == "exact":
+        return lambda scheme, bank, report: evaluate_exactly(
+            scheme, bank, tolerance=tolerance, seed=seed, progress=report
+        )
+    if method == "simulate":
+        return lambda scheme, bank, report: simulate(scheme, bank, repeats=repeats, seed=seed, progress=report)
+    raise ValueError(f"unknown method {method!r}; {suggestion(method, list(_METHODS))}")
+
+
+def _load(paths: list[Path]) -> list[ScoreBank]:
+    """The banks, all of one task and one shape."""
+    banks = [ScoreBank.load(path) for path in paths]
+    first = banks[0]
+    for path, bank in zip(paths[1:], banks[1:], strict=True):
+        for what, own, wanted in (
+            ("clients", bank.clients, first.clients),
+            ("classes", bank.classes, first.classes),
+            ("task", bank.metadata.get("task", ""), first.metadata.get("task", "")),
+        ):
+            if own != wanted:
+                raise ValueError(f"{path} has {what} {own!r}, but {paths[0]} {wanted!r}; evaluate them one by one")
+    return banks
+
+
+def _check_out(out: Path, method: str) -> None:
+    if out.suffix != ".npz":
+        raise ValueError(f"--out writes an .npz file, got {str(out)!r}; end the name in .npz")
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder; give the name of a file")
+    if method != "exact":
+        raise ValueError(f"--out keeps exact decision probabilities, got --method {method}; use --method exact")
+
+
+def _keep_decisions(out: Path, scheme: Scheme, banks: list[ScoreBank], estimates: list[Estimate], seed: int) -> None:
+    """All banks' queries one after the other, with the index of their bank, and their expected confusion, added up."""
+    kept = [
+        decisions(scheme, bank, draws=estimate.draws, seed=seed)
+        for bank, estimate in zip(banks, estimates, strict=True)
+    ]
+    arrays = {
+        "probabilities": np.concatenate([one.probabilities for one in kept]),
+        "labels": np.concatenate([one.labels for one in kept]),
+        "bank": np.repeat(np.arange(len(kept)), [len(one.labels) for one in kept]),
+        "confusion": np.sum([one.confusion for one in kept], axis=0),
+        "scheme": np.array(json_module.dumps(plain(describe(scheme)))),
+    }
+
+    def write(temporary: Path) -> None:
+        with open(temporary, "wb") as file:  # given a name, numpy would append .npz to it
+            np.savez_compressed(file, **arrays)
+
+    write_atomically(out, write)

@@ -1,0 +1,39 @@
+"""`airchoir list`: what there is to choose from."""
+
+import inspect
+import re
+
+from airchoir.access import Access
+from airchoir.channels import Channel
+from airchoir.cli.options import Json
+from airchoir.cli.output import console, print_json, table
+from airchoir.privacy import Accountant
+from airchoir.registry import plugins
+from airchoir.rules import Rule
+from airchoir.tasks import Task
+
+ROOMS = {"rule": Rule, "access": Access, "channel": Channel, "accountant": Accountant, "task": Task}
+
+
+def show(json: Json = False) -> None:
+    """Every rule, access, channel, accountant and task that is installed."""
+    known = {
+        room: {name: _first_line(plugin) for name, plugin in plugins(base).items()} for room, base in ROOMS.items()
+    }
+    if json:
+        print_json(known)
+        return
+    listing = table("kind", "name", "what it does")
+    for column in listing.columns[1:]:
+        column.justify = "left"
+    listing.columns[-1].no_wrap = False
+    for room, members in known.items():
+        for name, line in members.items():
+            listing.add_row(room, name, line)
+    console().print(listing)
+
+
+def _first_line(plugin: type) -> str:
+    module = inspect.getmodule(plugin)
+    documented = plugin.__doc__ if not module or not module.__doc__ else module.__doc__
+    return re.sub(r" \[[^]]*\]", "", (documented or "").strip().split("\n")[0])  # without its citation

@@ -1,0 +1,98 @@
+"""How results reach a person or a program: tables, one JSON object, a progress bar where it takes long."""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from airchoir.exact import Progress as Report
+
+_PATIENCE_SECONDS = 2.0
+_WIDE = 240
+
+
+def console() -> Console:
+    """Standard output; where it is no terminal, wide enough that no row breaks."""
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDE)
+
+
+def table(*columns: str) -> Table:
+    """An empty table: words to the left, and every further column of numbers to the right."""
+    made = Table()
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+    return made
+
+
+def number(value: float, digits: int = 6) -> str:
+    """A number for people.
+
+    >>> number(0.25), number(math.inf)
+    ('0.25', 'inf')
+    """
+    return f"{value:.{digits}g}"
+
+
+def percent(value: float, spread: float | None = None) -> str:
+    """A share in percent, with its spread.
+
+    >>> percent(0.8127, 0.001)
+    '81.27 ± 0.10'
+    """
+    return f"{100 * value:.2f}" if spread is None else f"{100 * value:.2f} ± {100 * spread:.2f}"
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """One JSON object on standard output; infinity is the string "inf"."""
+    typer.echo(json.dumps(plain(values), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's own types.
+
+    >>> plain({"epsilon": math.inf, "f1": np.array([0.5, 1.0])})
+    {'epsilon': 'inf', 'f1': [0.5, 1.0]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else str(float(value))
+    return value
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Report]:
+    """A callback (done, total) that draws a bar on standard error once the work has taken two seconds."""
+    started = time.monotonic()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(title, total=None)
+
+    def report(done: int, total: int) -> None:
+        if not bar.live.is_started and sys.stderr.isatty() and time.monotonic() - started > _PATIENCE_SECONDS:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        bar.stop()

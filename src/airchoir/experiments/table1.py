@@ -1,0 +1,113 @@
+"""Table 1 of the paper: five methods, without privacy and at epsilon = 1, everyone taking part."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from airchoir.access import Access
+from airchoir.access.best_client import BestClient
+from airchoir.access.orthogonal import Orthogonal
+from airchoir.access.over_the_air import OverTheAir
+from airchoir.bank import ScoreBank
+from airchoir.channels.awgn import Awgn
+from airchoir.exact import evaluate
+from airchoir.metrics import Estimate, pool
+from airchoir.privacy import Privacy, epsilon_for
+from airchoir.rules import Rule
+from airchoir.rules.belief import BeliefSum
+from airchoir.rules.vote import MajorityVote
+from airchoir.scheme import Scheme
+
+METHODS: dict[str, tuple[Rule, Access]] = {
+    "Best Client Model": (MajorityVote(), BestClient()),
+    "Orthogonal Majority Voting": (MajorityVote(), Orthogonal()),
+    "Orthogonal Belief Summation": (BeliefSum(), Orthogonal()),
+    "Majority Voting with OAC": (MajorityVote(), OverTheAir()),
+    "Belief Summation with OAC": (BeliefSum(), OverTheAir()),
+}
+"""The paper's row names, in its order."""
+EPSILONS = (math.inf, 1.0)
+SNR_DB = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One method under one promise, over all banks."""
+
+    method: str
+    scheme: Scheme
+    estimate: Estimate
+
+    @property
+    def epsilon(self) -> float:
+        return self.scheme.privacy.epsilon
+
+
+def table1(
+    banks: Sequence[ScoreBank], *, delta: float = 1e-6, progress: Callable[[int, int], None] | None = None
+) -> list[Row]:
+    """The ten rows, exactly."""
+    report = progress or (lambda done, total: None)
+    rows = []
+    for epsilon in EPSILONS:
+        for method, (rule, access) in METHODS.items():
+            scheme = Scheme(rule, access, Awgn(SNR_DB), Privacy(epsilon, delta))
+            rows.append(Row(method, scheme, pool([evaluate(scheme, bank) for bank in banks])))
+            report(len(rows), len(EPSILONS) * len(METHODS))
+    return rows
+
+
+def insights(rows: Sequence[Row], bank: ScoreBank) -> list[str]:
+    """What a reader should take away, computed from the rows of a bank."""
+    at = {(row.method, row.epsilon): row.estimate for row in rows}
+    vote, belief, apart, best = (
+        [at[method, epsilon] for epsilon in EPSILONS]
+        for method in (
+            "Majority Voting with OAC",
+            "Belief Summation with OAC",
+            "Orthogonal Majority Voting",
+            "Best Client Model",
+        )
+    )
+    alone = np.mean(np.argmax(bank.test_scores, axis=-1) == bank.test_labels, axis=1)
+    clients, sigma = bank.clients, vote[1].sigma
+    stronger, weaker = ("Votes", "beliefs") if vote[1].macro_f1 > belief[1].macro_f1 else ("Beliefs", "votes")
+    return [
+        f"Together they know more: alone the {clients} clients are right {_percent(alone.min())} to "
+        f"{_percent(alone.max())} of the time (mean {_percent(alone.mean())}), their vote {_percent(vote[0].accuracy)}.",
+        f"The air adds for free: the choir takes {vote[0].channel_uses:.0f} channel uses a query where separate answers take "
+        f"{apart[0].channel_uses:.0f}, with the same macro-F1 ({_percent(vote[0].macro_f1)} and "
+        f"{_percent(apart[0].macro_f1)}).",
+        f"Privacy is shared as well: at epsilon = 1 the choir keeps a macro-F1 of {_percent(vote[1].macro_f1)}, separate "
+        f"answers {_percent(apart[1].macro_f1)}, the best client {_percent(best[1].macro_f1)}.",
+        f"The reason: the sum needs noise of {sigma:.2f}, so each client adds only {sigma / math.sqrt(clients):.2f}; a client "
+        f"that is heard alone must add all {sigma:.2f} to an answer of size 1.",
+        f"{stronger} stand noise better than {weaker} here: {_percent(vote[1].macro_f1)} against "
+        f"{_percent(belief[1].macro_f1)} at epsilon = 1 (vote against belief).",
+        _cost(
+            next(row.scheme for row in rows if row.epsilon == 1.0 and row.method == "Majority Voting with OAC"), bank
+        ),
+    ]
+
+
+def _cost(scheme: Scheme, bank: ScoreBank) -> str:
+    """What all answers about the test set cost together: at p = 1 they compose by mu = sqrt(2 T) / sigma."""
+    link, delta = scheme.link(bank), scheme.privacy.delta
+    total = epsilon_for(
+        delta,
+        link.sigma,
+        accountant=scheme.privacy.accountant,
+        geometry=scheme.rule.geometry(bank.classes),
+        hidden=scheme.access.hidden(link.participation),
+        queries=bank.queries,
+    )
+    return (
+        f"Answers add up: epsilon = {scheme.privacy.epsilon:g} is the price of one query. All {bank.queries:,} answers "
+        f"together cost each client epsilon = {total:.1f} at delta = {delta:g}."
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{100.0 * value:.1f} %"
