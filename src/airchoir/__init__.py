@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airchoir.access.always_on import AlwaysOn
     from airchoir.access.best_client import BestClient
     from airchoir.access.orthogonal import Orthogonal
     from airchoir.access.over_the_air import OverTheAir
@@ -19,16 +20,22 @@ if TYPE_CHECKING:
     from airchoir.montecarlo import simulate
     from airchoir.participation import Participation
     from airchoir.privacy import NoPrivacy, Privacy
+    from airchoir.privacy.ledger import BudgetExceeded, PrivacyLedger
     from airchoir.rules.belief import BeliefSum
+    from airchoir.rules.centred import CentredBelief, CentredVote
     from airchoir.rules.vote import MajorityVote
     from airchoir.scheme import Scheme, infer
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AlwaysOn": "access.always_on",
     "Awgn": "channels.awgn",
     "BeliefSum": "rules.belief",
     "BestClient": "access.best_client",
+    "BudgetExceeded": "privacy.ledger",
+    "CentredBelief": "rules.centred",
+    "CentredVote": "rules.centred",
     "Estimate": "metrics",
     "MajorityVote": "rules.vote",
     "NoPrivacy": "privacy",
@@ -36,6 +43,7 @@ _HOMES = {
     "OverTheAir": "access.over_the_air",
     "Participation": "participation",
     "Privacy": "privacy",
+    "PrivacyLedger": "privacy.ledger",
     "Rayleigh": "channels.rayleigh",
     "Scheme": "scheme",
     "ScoreBank": "bank",
@@ -45,9 +53,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "AlwaysOn",
     "Awgn",
     "BeliefSum",
     "BestClient",
+    "BudgetExceeded",
+    "CentredBelief",
+    "CentredVote",
     "Estimate",
     "MajorityVote",
     "NoPrivacy",
@@ -55,6 +67,7 @@ __all__ = [
     "OverTheAir",
     "Participation",
     "Privacy",
+    "PrivacyLedger",
     "Rayleigh",
     "Scheme",
     "ScoreBank",

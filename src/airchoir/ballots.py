@@ -105,6 +105,16 @@ class Ballots:
         return table[self.query_pattern[:, None], counts]
 
 
+def vote_counts(sums: Sums, clients: int) -> NDArray[np.intp]:
+    """The votes behind sums of one-hot symbols, whatever constant was added to all classes: votes sum to `clients`.
+
+    >>> vote_counts(np.array([[0.5, -0.5]]), 3)
+    array([[2, 1]])
+    """
+    missing = (clients - sums @ np.ones(sums.shape[1])) / sums.shape[1]
+    return np.rint(sums + missing[:, None]).astype(np.intp)
+
+
 def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     """The distinct rows and, for each row, which one it is."""
     packed = np.ascontiguousarray(rows, dtype=np.min_scalar_type(int(rows.max())))

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from airchoir._types import Float, Labels, Present, Probabilities, Sums, Symbols
-from airchoir.ballots import Ballots, BallotTally, solve, thinned_argmax
+from airchoir.ballots import Ballots, BallotTally, solve, thinned_argmax, vote_counts
 from airchoir.bank import ScoreBank
 from airchoir.link import Link
 from airchoir.metrics import DenseTally, Estimate, Tally, gradient, summarise
@@ -113,7 +112,7 @@ def _tally(scheme: Scheme, link: Link, bank: ScoreBank, report: Progress) -> Tal
 def _block_probabilities(sums: Sums, std: float, link: Link) -> Probabilities:
     if link.participation.certain:
         return decision_probabilities(sums, std)
-    return thinned_argmax(sums.astype(np.intp), len(link.roster), link.participation)
+    return thinned_argmax(vote_counts(sums, len(link.roster)), len(link.roster), link.participation)
 
 
 def _probabilities(scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed: int) -> Iterator[Probabilities]:
@@ -124,7 +123,7 @@ def _probabilities(scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed
     std = noise_std(scheme, link)
     for block, sums in _sums(scheme.rule, link, bank):
         if scheme.rule.one_hot and std > 0.0:
-            counts = sums.astype(np.intp)
+            counts = vote_counts(sums, len(link.roster))
             ballots = Ballots.of(counts, np.asarray(bank.test_labels[block]), len(link.roster))
             yield ballots.spread(solve(ballots, std, link.participation), counts)
         else:
@@ -164,7 +163,7 @@ def _ballots(rule: Rule, link: Link, bank: ScoreBank) -> Iterator[Ballots]:
 
     def compute() -> Iterator[Ballots]:
         for block, sums in _sums(rule, link, bank):
-            counts: NDArray[np.intp] = sums.astype(np.intp)
+            counts = vote_counts(sums, len(link.roster))
             yield Ballots.of(counts, np.asarray(bank.test_labels[block]), len(link.roster))
 
     if 8 * bank.queries * bank.classes > _KEPT_BYTES:

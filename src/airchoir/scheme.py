@@ -13,6 +13,7 @@ from airchoir.channels.awgn import Awgn
 from airchoir.link import Link, amplitudes
 from airchoir.participation import check_participation
 from airchoir.privacy import Privacy, check_lost
+from airchoir.privacy.ledger import Mechanism, PrivacyLedger
 from airchoir.rules import Rule
 from airchoir.rules.vote import MajorityVote
 
@@ -30,6 +31,11 @@ class Scheme:
     def __post_init__(self) -> None:
         check_participation(self.participation)
         self.channel.check_participation(self.participation)
+        if self.access.always_on_air and self.channel.fades:
+            raise ValueError(
+                f"{self.access.name} needs every client in every round, and with {self.channel.name} one in a deep fade "
+                f"cannot transmit; use awgn, or over-the-air"
+            )
         if self.privacy.lost > 0 and not self.access.covers_lost:
             raise ValueError(
                 f"lost must be 0 with {self.access.name}, got {self.privacy.lost}: nobody else's noise covers a client "
@@ -58,10 +64,21 @@ class Scheme:
             receiver_noise_variance=10.0 ** (-self.channel.snr_db / 10.0),
         )
 
+    def mechanism(self, bank: ScoreBank) -> Mechanism:
+        """What an accountant must know to add up the cost of queries."""
+        link = self.link(bank)
+        hidden = self.access.hidden(link.participation, link.lost)
+        return Mechanism(self.privacy.accountant, self.rule.geometry(bank.classes), hidden, link.sigma)
 
-def infer(scheme: Scheme, bank: ScoreBank, *, rng: np.random.Generator) -> Labels:
-    """The label of every test query, each answered once, literally."""
+
+def infer(scheme: Scheme, bank: ScoreBank, *, rng: np.random.Generator, ledger: PrivacyLedger | None = None) -> Labels:
+    """The label of every test query, each answered once, literally.
+
+    A `ledger` is charged for all of them before the first is transmitted.
+    """
     link = scheme.link(bank)
+    if ledger is not None:
+        ledger.charge(scheme.mechanism(bank), queries=bank.queries)
     return np.concatenate([answer(scheme, link, bank.test_scores[link.roster, block], rng) for block in bank.blocks()])
 
 

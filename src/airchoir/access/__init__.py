@@ -26,6 +26,8 @@ class Access(ABC):
     """Whether the sum's noise variance is the same for every participant set (the clients share the noise)."""
     covers_lost: ClassVar[bool]
     """Whether the others' noise can make up for that of a client that is lost or colludes."""
+    always_on_air: ClassVar[bool]
+    """Whether every client transmits in every round, so that none may be in a deep fade."""
 
     @abstractmethod
     def roster(self, bank: ScoreBank) -> Indices:

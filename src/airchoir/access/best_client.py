@@ -20,6 +20,7 @@ class BestClient(Access):
     name: ClassVar[str] = "best-client"
     fixed_noise: ClassVar[bool] = True
     covers_lost: ClassVar[bool] = False
+    always_on_air: ClassVar[bool] = False
 
     def roster(self, bank: ScoreBank) -> Indices:
         if bank.val_scores is None or bank.val_labels is None:

@@ -19,6 +19,7 @@ class Orthogonal(Access):
     name: ClassVar[str] = "orthogonal"
     fixed_noise: ClassVar[bool] = False
     covers_lost: ClassVar[bool] = False
+    always_on_air: ClassVar[bool] = False
 
     def roster(self, bank: ScoreBank) -> Indices:
         return everyone(bank)

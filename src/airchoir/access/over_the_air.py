@@ -24,6 +24,7 @@ class OverTheAir(Access):
     name: ClassVar[str] = "over-the-air"
     fixed_noise: ClassVar[bool] = True
     covers_lost: ClassVar[bool] = True
+    always_on_air: ClassVar[bool] = False
 
     def roster(self, bank: ScoreBank) -> Indices:
         return everyone(bank)

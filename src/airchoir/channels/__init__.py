@@ -16,6 +16,8 @@ class Channel(ABC):
     """Adds up, slot by slot, what everyone sends, and adds the receiver's noise."""
 
     name: ClassVar[str]
+    fades: ClassVar[bool]
+    """Whether a client may be unable to transmit."""
     snr_db: float
     """A transmitter's average power budget over the receiver's noise, per channel use."""
 

@@ -15,6 +15,7 @@ class Awgn(Channel):
     """The gain has been inverted exactly and costs nothing; only the receiver's noise remains."""
 
     name: ClassVar[str] = "awgn"
+    fades: ClassVar[bool] = False
     snr_db: float = 10.0
 
     def __post_init__(self) -> None:

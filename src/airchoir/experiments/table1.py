@@ -14,7 +14,7 @@ from airchoir.bank import ScoreBank
 from airchoir.channels.awgn import Awgn
 from airchoir.exact import evaluate
 from airchoir.metrics import Estimate, pool
-from airchoir.privacy import Privacy, epsilon_for
+from airchoir.privacy import Privacy
 from airchoir.rules import Rule
 from airchoir.rules.belief import BeliefSum
 from airchoir.rules.vote import MajorityVote
@@ -94,15 +94,8 @@ def insights(rows: Sequence[Row], bank: ScoreBank) -> list[str]:
 
 def _cost(scheme: Scheme, bank: ScoreBank) -> str:
     """What all answers about the test set cost together: at p = 1 they compose by mu = sqrt(2 T) / sigma."""
-    link, delta = scheme.link(bank), scheme.privacy.delta
-    total = epsilon_for(
-        delta,
-        link.sigma,
-        accountant=scheme.privacy.accountant,
-        geometry=scheme.rule.geometry(bank.classes),
-        hidden=scheme.access.hidden(link.participation),
-        queries=bank.queries,
-    )
+    delta = scheme.privacy.delta
+    total = scheme.mechanism(bank).epsilon(delta, queries=bank.queries)
     return (
         f"Answers add up: epsilon = {scheme.privacy.epsilon:g} is the price of one query. All {bank.queries:,} answers "
         f"together cost each client epsilon = {total:.1f} at delta = {delta:g}."

@@ -30,7 +30,7 @@ class Rule(ABC):
 
     name: ClassVar[str]
     one_hot: ClassVar[bool]
-    """Whether every symbol has one entry 1 and all others 0, so that sums are counts and can be solved by pattern."""
+    """Whether every symbol is a one-hot vector, up to a constant added to all its entries: sums can be solved as counts."""
 
     @abstractmethod
     def encode(self, scores: Scores) -> Symbols:
