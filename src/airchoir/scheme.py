@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from airchoir._types import Labels, PerClient, Scores
+from airchoir._types import Labels, PerClient, Received, Scores
 from airchoir.access import Access
 from airchoir.access.over_the_air import OverTheAir
 from airchoir.bank import ScoreBank
@@ -84,12 +84,16 @@ def infer(scheme: Scheme, bank: ScoreBank, *, rng: np.random.Generator, ledger: 
 
 def answer(scheme: Scheme, link: Link, scores: Scores, rng: np.random.Generator) -> Labels:
     """The labels of a block of queries: scores of the roster's clients in, one decision per query out."""
-    rule, access, channel = scheme.rule, scheme.access, scheme.channel
-    symbols = rule.encode(scores)  # each client's own model
+    received = hear(scheme, link, scores, rng)  # all that reaches the server
+    return scheme.rule.decide(scheme.access.collect(received, link))
+
+
+def hear(scheme: Scheme, link: Link, scores: Scores, rng: np.random.Generator) -> Received:
+    """What the server hears of a block of queries: one noisy sum per slot. Every promise is about this."""
+    symbols = scheme.rule.encode(scores)  # each client's own model
     present = link.participation.draw(scores.shape[1], rng)  # who sings
-    private = access.perturb(symbols, present, link, rng)  # each client's own noise
-    received = channel.transmit(private, access.on_air(present), link, rng)  # the air: one noisy sum per slot
-    return rule.decide(access.collect(received, link))  # the server
+    private = scheme.access.perturb(symbols, present, link, rng)  # each client's own noise
+    return scheme.channel.transmit(private, scheme.access.on_air(present), link, rng)  # the air
 
 
 def symbol_power(rule: Rule, bank: ScoreBank) -> PerClient:
