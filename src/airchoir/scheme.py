@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from airchoir._types import Labels, PerClient, Received, Scores
-from airchoir.access import Access
+from airchoir.access import Access, check_covers_lost
 from airchoir.access.over_the_air import OverTheAir
 from airchoir.bank import ScoreBank
 from airchoir.channels import Channel
@@ -36,11 +36,7 @@ class Scheme:
                 f"{self.access.name} needs every client in every round, and with {self.channel.name} one in a deep fade "
                 f"cannot transmit; use awgn, or over-the-air"
             )
-        if self.privacy.lost > 0 and not self.access.covers_lost:
-            raise ValueError(
-                f"lost must be 0 with {self.access.name}, got {self.privacy.lost}: nobody else's noise covers a client "
-                f"that is heard alone; use over-the-air"
-            )
+        check_covers_lost(self.access, self.privacy.lost)
 
     def link(self, bank: ScoreBank) -> Link:
         """Everything that is fixed before any query."""

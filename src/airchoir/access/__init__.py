@@ -94,6 +94,15 @@ class Access(ABC):
         return variance
 
 
+def check_covers_lost(access: Access, lost: int) -> None:
+    """A ValueError where clients may be lost and the access has nobody to make up for them."""
+    if lost > 0 and not access.covers_lost:
+        raise ValueError(
+            f"lost must be 0 with {access.name}, got {lost}: nobody else's noise covers a client that is heard alone; "
+            f"use over-the-air or always-on"
+        )
+
+
 def everyone(bank: ScoreBank) -> Indices:
     """The roster of all clients."""
     return np.arange(bank.clients)

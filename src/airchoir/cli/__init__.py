@@ -1,5 +1,6 @@
 """The command line: parses, calls, prints. Bad input is one line and exit status 2, never a traceback."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(bank.app, name="bank")
-app.command("list")(listing.show)
+app.command("list", epilog=listing.EXAMPLES)(listing.show)
 
 
 @app.callback(invoke_without_command=True)
@@ -44,6 +45,9 @@ def root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an output that cannot show "±" still gets its table
     try:
         status = app(args=None if arguments is None else list(arguments), prog_name="airchoir", standalone_mode=False)
         sys.stdout.flush()
@@ -56,8 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error))
     except OSError as error:
         return _complain(f"{error.filename or 'the system'}: {error.strerror or error}; check the name and your rights")
+    except ArithmeticError as error:
+        return _complain(f"a number is too large or too small to calculate with ({error}); give a less extreme one")
     except MemoryError:
-        return _complain("not enough memory for this; use fewer classes or queries at a time")
+        return _complain("not enough memory for this; use fewer repeats, classes or queries at a time")
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("airchoir: interrupted", err=True)
         return _INTERRUPTED

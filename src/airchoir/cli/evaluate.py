@@ -59,7 +59,8 @@ def evaluate(
 ) -> None:
     """Expected accuracy and macro-F1 of a scheme on one or more banks, and what the scheme spends."""
     check_threshold(threshold)
-    engine = _engine(method, repeats=repeats, seed=seed, tolerance=tolerance)
+    engine = _engine(method, repeats=repeats, tolerance=tolerance)
+    _check_seed(seed)
     if out is not None:
         _check_out(out, method)
     scheme = Scheme(
@@ -71,12 +72,13 @@ def evaluate(
     )
     loaded = _load(banks)
     estimates = []
-    for path, bank in zip(banks, loaded, strict=True):
+    seeds = _seeds(seed, len(banks))
+    for path, bank, own_seed in zip(banks, loaded, seeds, strict=True):
         with progress(path.name) as report:
-            estimates.append(engine(scheme, bank, report))
+            estimates.append(engine(scheme, bank, own_seed, report))
     if out is not None:
-        _keep_decisions(out, scheme, loaded, estimates, seed)
-    outcome = Outcome(scheme, banks, loaded, estimates, method)
+        _keep_decisions(out, scheme, loaded, estimates, seeds)
+    outcome = Outcome(scheme, banks, loaded, estimates, seeds, method)
     if json:
         print_json(outcome.record())
     else:
@@ -91,26 +93,26 @@ class Outcome:
     paths: list[Path]
     banks: list[ScoreBank]
     estimates: list[Estimate]
+    seeds: list[int]
     method: str
 
     def record(self) -> dict[str, Any]:
         """The JSON object of `evaluate --json`."""
-        pairs = zip(self.paths, self.estimates, strict=True)
+        triples = zip(self.paths, self.seeds, self.estimates, strict=True)
         return {
             **vars(pool(self.estimates)),
             "scheme": describe(self.scheme),
             "theorem": self.theorem(),
             "method": self.method,
-            "banks": [{"path": str(path), **vars(estimate)} for path, estimate in pairs],
+            "banks": [{"path": str(path), "seed": seed, **vars(estimate)} for path, seed, estimate in triples],
             "versions": provenance.versions("numpy", "scipy"),
             "commit": provenance.commit(),
         }
 
     def theorem(self) -> str:
         """The privacy statement that set sigma."""
-        link = self.scheme.link(self.banks[0])
-        hidden = self.scheme.access.hidden(link.participation, link.lost)
-        return find_accountant(self.scheme.privacy.accountant).theorem(hidden)
+        mechanism = self.scheme.mechanism(self.banks[0])
+        return find_accountant(mechanism.accountant).theorem(mechanism.hidden)
 
     def show(self) -> None:
         """Tables for a person."""
@@ -133,6 +135,18 @@ class Outcome:
         if math.isfinite(self.scheme.privacy.epsilon):
             made.add_row("accountant", f"{self.scheme.privacy.accountant} ({self.theorem()})")
         printer.print(made)
+        if math.isfinite(self.scheme.privacy.epsilon):
+            printer.print(self.total_cost(), soft_wrap=True)
+
+    def total_cost(self) -> str:
+        """What answering every query of the largest bank would cost each client."""
+        privacy, bank = self.scheme.privacy, max(self.banks, key=lambda bank: bank.queries)
+        total = self.scheme.mechanism(bank).epsilon(privacy.delta, queries=bank.queries)
+        promised = f"{privacy.queries:,} queries" if privacy.queries > 1 else "one query"
+        return (
+            f"epsilon {privacy.epsilon:g} covers {promised}; all {bank.queries:,} queries of a bank together would cost each "
+            f"client epsilon {total:.4g} at delta {privacy.delta:g}."
+        )
 
 
 def describe(scheme: Scheme) -> dict[str, Any]:
@@ -162,20 +176,26 @@ def _scores(estimate: Estimate) -> tuple[str, str]:
     )
 
 
-def _engine(
-    method: str, *, repeats: int, seed: int, tolerance: float
-) -> Callable[[Scheme, ScoreBank, Progress], Estimate]:
+def _seeds(seed: int, banks: int) -> list[int]:
+    """A seed per bank, the first as given: what is drawn for one must not recur in the next, or errors would add up."""
+    return [seed, *map(int, np.random.SeedSequence(seed).generate_state(banks - 1, np.uint64))]
+
+
+def _check_seed(seed: int) -> None:
+    if seed < 0:
+        raise ValueError(f"seed must be >= 0, got {seed}; any whole number names a reproducible run")
+
+
+def _engine(method: str, *, repeats: int, tolerance: float) -> Callable[[Scheme, ScoreBank, int, Progress], Estimate]:
     """How an estimate is made; the options of both methods are checked whichever is used."""
     check_repeats(repeats)
     check_tolerance(tolerance)
-    if seed < 0:
-        raise ValueError(f"seed must be >= 0, got {seed}; any whole number names a reproducible run")
     if method == "exact":
-        return lambda scheme, bank, report: evaluate_exactly(
+        return lambda scheme, bank, seed, report: evaluate_exactly(
             scheme, bank, tolerance=tolerance, seed=seed, progress=report
         )
     if method == "simulate":
-        return lambda scheme, bank, report: simulate(scheme, bank, repeats=repeats, seed=seed, progress=report)
+        return lambda scheme, bank, seed, report: simulate(scheme, bank, repeats=repeats, seed=seed, progress=report)
     raise ValueError(f"unknown method {method!r}; {suggestion(method, list(_METHODS))}")
 
 
@@ -203,11 +223,13 @@ def _check_out(out: Path, method: str) -> None:
         raise ValueError(f"--out keeps exact decision probabilities, got --method {method}; use --method exact")
 
 
-def _keep_decisions(out: Path, scheme: Scheme, banks: list[ScoreBank], estimates: list[Estimate], seed: int) -> None:
+def _keep_decisions(
+    out: Path, scheme: Scheme, banks: list[ScoreBank], estimates: list[Estimate], seeds: list[int]
+) -> None:
     """All banks' queries one after the other, with the index of their bank, and their expected confusion, added up."""
     kept = [
         decisions(scheme, bank, draws=estimate.draws, seed=seed)
-        for bank, estimate in zip(banks, estimates, strict=True)
+        for bank, estimate, seed in zip(banks, estimates, seeds, strict=True)
     ]
     arrays = {
         "probabilities": np.concatenate([one.probabilities for one in kept]),

@@ -12,6 +12,7 @@ from airchoir.registry import plugins
 from airchoir.rules import Rule
 from airchoir.tasks import Task
 
+EXAMPLES = "Example: airchoir list --json"
 ROOMS = {"rule": Rule, "access": Access, "channel": Channel, "accountant": Accountant, "task": Task}
 
 

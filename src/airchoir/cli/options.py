@@ -38,7 +38,8 @@ Sigma = Annotated[
     float, typer.Option(parser=real, metavar="S", help="Standard deviation of the aggregate privacy noise.")
 ]
 SnrDb = Annotated[
-    float, typer.Option(metavar="DB", help="Power budget over the receiver's noise, in decibels; inf for none.")
+    float,
+    typer.Option(parser=real, metavar="DB", help="Power budget over the receiver's noise, in decibels; inf for none."),
 ]
 Participation = Annotated[
     float, typer.Option(parser=real, metavar="P", help="Probability that a client takes part in a query.")

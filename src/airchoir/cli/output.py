@@ -95,4 +95,5 @@ def progress(title: str) -> Iterator[Report]:
     try:
         yield report
     finally:
-        bar.stop()
+        if bar.live.is_started:  # stopping an unseen bar would print an empty line
+            bar.stop()

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from airchoir.access import Access
-from airchoir.cli import options
+from airchoir.access import check_covers_lost
+from airchoir.cli import options, plan
 from airchoir.cli.output import console, number, print_json, table
-from airchoir.participation import Participation
-from airchoir.privacy import check_lost, delta_for, epsilon_for, find_accountant, sigma_for
-from airchoir.registry import build
-from airchoir.rules import Geometry, Rule
+from airchoir.cli.setting import Setting
+from airchoir.privacy import delta_for, epsilon_for, sigma_for
+from airchoir.privacy.losses import remaining_sigma
 
 _HELP = "What noise buys what promise: sigma, delta or epsilon from the others."
 app = typer.Typer(help=_HELP, invoke_without_command=True)
@@ -34,21 +33,6 @@ def root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Everything but sigma, epsilon and delta that a promise depends on."""
-
-    accountant: str
-    geometry: Geometry
-    hidden: Participation
-    """The law of P_t as far as the server cannot see it."""
-    queries: int
-
-    def theorem(self) -> str:
-        """The statement that applies."""
-        return find_accountant(self.accountant).theorem(self.hidden)
-
-
 def _solve(answer: str) -> Callable[..., None]:
     """The command that computes `answer`, one of sigma, delta and epsilon, from the other two."""
 
@@ -66,21 +50,22 @@ def _solve(answer: str) -> Callable[..., None]:
         classes: options.Classes = 10,
         json: options.Json = False,
     ) -> None:
-        if classes < 2:
-            raise ValueError(f"classes must be >= 2, got {classes}; deciding needs a choice")
-        way = build(Access, access)
-        check_lost(lost, clients)
-        law = way.participation(clients, participation, lost)
-        geometry = build(Rule, rule).geometry(classes)
-        setting = Setting(accountant, geometry, way.hidden(law, lost), queries)
+        setting = Setting.of(
+            access,
+            rule,
+            clients=clients,
+            participation=participation,
+            classes=classes,
+            lost=lost if answer == "sigma" else 0,  # delta and epsilon answer what unplanned losses leave
+        )
         known = {"epsilon": epsilon, "delta": delta, "sigma": sigma}
-        solved = {**known, answer: _ANSWERS[answer](setting, known)}
-        asked = {"access": access, "rule": rule, "clients": clients, "participation": participation, "classes": classes}
+        terms = Terms(setting, queries, unplanned=lost - setting.lost)
+        solved = {**known, answer: terms.solve(answer, known, accountant)}
         record = {
             **solved,
             "accountant": accountant,
-            "theorem": setting.theorem(),
-            **asked,
+            "theorem": setting.theorem(accountant),
+            **setting.asked,
             "queries": queries,
             "lost": lost,
         }
@@ -95,16 +80,29 @@ def _solve(answer: str) -> Callable[..., None]:
     return command
 
 
-def _sigma(setting: Setting, known: dict[str, Any]) -> float:
-    return sigma_for(known["epsilon"], known["delta"], **vars(setting))
+@dataclass(frozen=True)
+class Terms:
+    """A setting, how many queries it covers, and how many clients were lost without a plan."""
 
+    setting: Setting
+    queries: int
+    unplanned: int
 
-def _delta(setting: Setting, known: dict[str, Any]) -> float:
-    return delta_for(known["epsilon"], _given(known["sigma"]), **vars(setting))
-
-
-def _epsilon(setting: Setting, known: dict[str, Any]) -> float:
-    return epsilon_for(known["delta"], _given(known["sigma"]), **vars(setting))
+    def solve(self, answer: str, known: dict[str, Any], accountant: str) -> float:
+        """sigma, delta or epsilon from the other two."""
+        rest: dict[str, Any] = {
+            "accountant": accountant,
+            "geometry": self.setting.geometry,
+            "hidden": self.setting.hidden,
+            "queries": self.queries,
+        }
+        check_covers_lost(self.setting.access, self.unplanned)
+        if answer == "sigma":
+            return sigma_for(known["epsilon"], known["delta"], **rest)
+        left = remaining_sigma(_given(known["sigma"]), self.setting.law, self.unplanned)
+        if answer == "delta":
+            return delta_for(known["epsilon"], left, **rest)
+        return epsilon_for(known["delta"], left, **rest)
 
 
 def _given(sigma: float | None) -> float:
@@ -114,12 +112,6 @@ def _given(sigma: float | None) -> float:
         )
     return sigma
 
-
-_ANSWERS: dict[str, Callable[[Setting, dict[str, Any]], float]] = {
-    "sigma": _sigma,
-    "delta": _delta,
-    "epsilon": _epsilon,
-}
 
 app.command(
     "sigma",
@@ -136,6 +128,9 @@ app.command(
     help="The smallest epsilon that noise sigma buys at delta, rounded up.",
     epilog="Example: airchoir privacy epsilon --delta 1e-6 --sigma 5",
 )(_solve("epsilon"))
+
+
+app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 
 
 def _show(answer: str, record: dict[str, Any]) -> None:
