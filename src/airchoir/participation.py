@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from airchoir._types import PerSize, Present
 
@@ -24,7 +23,11 @@ class Participation:
         check_participation(self.probability)
         if not (isinstance(self.clients, int | np.integer) and self.clients >= 1):
             raise ValueError(f"clients must be a whole number >= 1, got {self.clients!r}; a choir needs a voice")
-        assert 0 <= self.at_least <= self.clients
+        if not (isinstance(self.at_least, int | np.integer) and 0 <= self.at_least <= self.clients):
+            raise ValueError(
+                f"at_least must be a whole number from 0 to {self.clients}, got {self.at_least!r}; no round is larger"
+            )
+        object.__setattr__(self, "probability", float(self.probability))  # float32 would spread
 
     @property
     def certain(self) -> bool:
@@ -69,13 +72,14 @@ class Participation:
         sizes = np.arange(max(self.at_least, 1), self.clients + 1, dtype=np.float64)
         if self.certain:
             return sizes, (sizes == self.clients).astype(np.float64)
-        n = float(self.clients)
-        log_law = special.gammaln(n + 1.0) - special.gammaln(sizes + 1.0) - special.gammaln(n - sizes + 1.0)
-        log_law += sizes * np.log(self.probability) + (n - sizes) * np.log1p(-self.probability)
-        if self.at_least == 0:
-            return sizes, np.exp(log_law)
-        law = np.exp(log_law - log_law.max())
-        return sizes, law / law.sum()
+        log_odds = np.log(self.probability) - np.log1p(-self.probability)
+        log_step = np.log((self.clients - sizes[:-1]) / sizes[1:]) + log_odds  # log P(m + 1) / P(m), falling in m
+        mode = np.count_nonzero(log_step > 0.0)
+        # Adding steps up from the mode outwards errs far less than log-gammas near n log n that cancel.
+        below, above = -np.cumsum(log_step[:mode][::-1])[::-1], np.cumsum(log_step[mode:])
+        law = np.exp(np.concatenate([below, [0.0], above]))
+        law /= law.sum()
+        return sizes, law if self.at_least > 0 else law * -np.expm1(self._log_empty)
 
     def mean_inverse_size(self, lost: int = 0) -> float:
         """E[1 / (|P_t| - lost) given that client i takes part]; (1 - (1 - p)^n) / (n p) where none is lost.
@@ -83,6 +87,9 @@ class Participation:
         >>> Participation(2, 0.5).mean_inverse_size()
         0.75
         """
+        smallest = self.clients if self.certain else max(self.at_least, 1)
+        if not 0 <= lost < smallest:
+            raise ValueError(f"lost must be >= 0 and below the smallest round, {smallest}, got {lost}; raise at_least")
         if self.certain:
             return 1.0 / (self.clients - lost)
         if lost == 0 and self.at_least <= 1:
