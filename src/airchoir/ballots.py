@@ -5,6 +5,7 @@ depends only on its own count. A `cell` is such a (pattern, count) pair: some hu
 classes and queries.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,9 +20,11 @@ from airchoir.quadrature import grid, hazard, log_cdf, step
 
 _REACH = 8.0
 """Standard deviations covered on either side of the counts, with a step of half the one in `quadrature`: error 1e-13."""
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
 _RARE = 2e-7
 """Below this expected number of participants one is as good as the law: a second one changes it by less than 1e-7."""
+_LEAST_STD = 1.0 / 64.0
+"""Counts are integers: noise this small never overturns one vote (probability 1e-446), so less noise changes nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,7 @@ def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
 
 def solve(ballots: Ballots, noise_std: float, participation: Participation) -> Float:
     """The decision probability of a class in each cell, for noise_std > 0, over noise and participation."""
+    noise_std = max(noise_std, _LEAST_STD)
     if participation.certain:
         return _solve_all_present(ballots, noise_std)
     return _solve_thinned(ballots, noise_std, participation)
@@ -132,10 +136,10 @@ def solve(ballots: Ballots, noise_std: float, participation: Participation) -> F
 
 def _solve_all_present(ballots: Ballots, noise_std: float) -> Float:
     """The quadrature of `quadrature`, on counts: one table row per shortfall below the top."""
-    x, width = _nodes(ballots, 0.0)
-    z = x + np.arange(ballots.clients + 1)[:, None] / max(noise_std, 1e-290)
+    x = _nodes(ballots, 0.0)
+    z = x + np.arange(ballots.clients + 1)[:, None] / noise_std
     log_phi = log_cdf(z)
-    won = width * np.exp(ballots.shortfall @ log_phi) @ hazard(z, log_phi).T
+    won = np.exp(ballots.shortfall @ log_phi) @ hazard(z, log_phi).T
     won /= np.einsum("uo,uo->u", won, ballots.shortfall)[:, None]
     probabilities: Float = won[ballots.cell_pattern, ballots.top[ballots.cell_pattern] - ballots.cell_count]
     return probabilities
@@ -152,11 +156,14 @@ def _solve_thinned(ballots: Ballots, noise_std: float, participation: Participat
         probability = max(probability, _RARE / participation.clients)
     law = Participation(participation.clients, probability, participation.at_least)
     thinned = binomial(ballots.clients, probability)
-    x, width = _covering_nodes(ballots, noise_std)
-    z = x - np.arange(ballots.clients + 1)[:, None] / noise_std
-    cdf = np.maximum(thinned @ special.ndtr(z), 1e-300)
-    density = thinned @ (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
-    won = width * np.exp(ballots.multiplicity @ np.log(cdf)) @ (density / cdf).T
+    nodes = _covering_nodes(ballots, noise_std)
+    won = np.zeros(ballots.multiplicity.shape)
+    size = max(1, _BLOCK_BYTES // (8 * max(won.shape)))
+    for x in (nodes[start : start + size] for start in range(0, len(nodes), size)):
+        z = x - np.arange(ballots.clients + 1)[:, None] / noise_std
+        cdf = np.maximum(thinned @ special.ndtr(z), 1e-300)
+        density = thinned @ (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
+        won += np.exp(ballots.multiplicity @ np.log(cdf)) @ (density / cdf).T
     won /= np.einsum("uc,uc->u", won, ballots.multiplicity)[:, None]
     if law.at_least == 1:
         classes = len(ballots.support)
@@ -181,18 +188,19 @@ def binomial(trials: int, probability: float) -> Float:
     return table
 
 
-def _nodes(ballots: Ballots, span: float) -> tuple[Float, float]:
-    """Nodes from -reach to span + reach, and their distance."""
+def _nodes(ballots: Ballots, span: float) -> Float:
+    """Evenly spaced nodes from -reach to span + reach; their distance cancels, as probabilities sum to 1."""
     width = step(len(ballots.support)) / 2.0
-    return np.concatenate([grid(_REACH, width), np.arange(_REACH + width, span + _REACH, width)]), width
+    x = grid(_REACH, width)
+    beyond = np.arange(1, math.ceil(span / width) + 1) * width
+    return np.concatenate([x, x[-1] + beyond])
 
 
-def _covering_nodes(ballots: Ballots, noise_std: float) -> tuple[Float, float]:
+def _covering_nodes(ballots: Ballots, noise_std: float) -> Float:
     """Nodes that cover every count, in standard deviations; where the counts lie far apart, a window around each."""
     counts = np.arange(int(ballots.top.max()) + 1)
     if 1.0 / noise_std > 2.0 * _REACH:
-        x, width = _nodes(ballots, 0.0)
-        return (counts[:, None] / noise_std + x).ravel(), width
+        return (counts[:, None] / noise_std + _nodes(ballots, 0.0)).ravel()
     return _nodes(ballots, counts[-1] / noise_std)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from airchoir._types import Float, Labels, Present, Probabilities, Sums, Symbols
+from airchoir._types import Float, Labels, PerClass, Present, Probabilities, Sums, Symbols
 from airchoir.ballots import Ballots, BallotTally, solve, thinned_argmax, vote_counts
 from airchoir.bank import ScoreBank
 from airchoir.link import Link
@@ -18,7 +18,7 @@ from airchoir.scheme import Scheme
 Progress = Callable[[int, int], None]
 """Called with (queries done, queries in all)."""
 
-_KEPT_BYTES = 32 << 20
+_KEPT_BYTES = 16 << 20
 """What a bank may keep of its sums between conditions; larger banks are read again, block by block."""
 _BLOCK_BYTES = 4 << 20
 _PILOT_QUERIES = 2048
@@ -97,11 +97,15 @@ def noise_std(scheme: Scheme, link: Link) -> float:
 def _tally(scheme: Scheme, link: Link, bank: ScoreBank, report: Progress) -> Tally:
     """The tally of a scheme that needs no draws."""
     std = noise_std(scheme, link)
-    if scheme.rule.one_hot and std > 0.0:
-        return BallotTally([(part, solve(part, std, link.participation)) for part in _ballots(scheme.rule, link, bank)])
+    if scheme.rule.one_hot and std > 0.0 and 8 * bank.queries * len(link.roster) <= _KEPT_BYTES:
+        solved: list[tuple[Ballots, Float]] = []
+        for ballots in _ballots(scheme.rule, link, bank):
+            solved.append((ballots, solve(ballots, std, link.participation)))
+            report(sum(len(done.query_pattern) for done, _ in solved), bank.queries)
+        return BallotTally(solved)
     tally: DenseTally | None = None
     for block, sums in _sums(scheme.rule, link, bank):
-        rows = _block_probabilities(sums, std, link)
+        rows = _block_probabilities(scheme, link, sums, std)
         part = DenseTally.of(rows, np.asarray(bank.test_labels[block]))
         tally = part if tally is None else tally + part
         report(block.stop, bank.queries)
@@ -109,10 +113,15 @@ def _tally(scheme: Scheme, link: Link, bank: ScoreBank, report: Progress) -> Tal
     return tally
 
 
-def _block_probabilities(sums: Sums, std: float, link: Link) -> Probabilities:
-    if link.participation.certain:
+def _block_probabilities(scheme: Scheme, link: Link, sums: Sums, std: float) -> Probabilities:
+    clients, participation = len(link.roster), link.participation
+    if scheme.rule.one_hot and std > 0.0:
+        counts = vote_counts(sums, clients)
+        ballots = Ballots.of(counts, np.zeros(len(counts), dtype=np.int64), clients)  # whatever the truth
+        return ballots.spread(solve(ballots, std, participation), counts)
+    if participation.certain:
         return decision_probabilities(sums, std)
-    return thinned_argmax(vote_counts(sums, len(link.roster)), len(link.roster), link.participation)
+    return thinned_argmax(vote_counts(sums, clients), clients, participation)
 
 
 def _probabilities(scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed: int) -> Iterator[Probabilities]:
@@ -121,13 +130,8 @@ def _probabilities(scheme: Scheme, link: Link, bank: ScoreBank, draws: int, seed
             yield _drawn_block(scheme, link, bank, block, max(draws, 1), _stream(seed, 1, index))
         return
     std = noise_std(scheme, link)
-    for block, sums in _sums(scheme.rule, link, bank):
-        if scheme.rule.one_hot and std > 0.0:
-            counts = vote_counts(sums, len(link.roster))
-            ballots = Ballots.of(counts, np.asarray(bank.test_labels[block]), len(link.roster))
-            yield ballots.spread(solve(ballots, std, link.participation), counts)
-        else:
-            yield _block_probabilities(sums, std, link)
+    for _, sums in _sums(scheme.rule, link, bank):
+        yield _block_probabilities(scheme, link, sums, std)
 
 
 def _blocks(link: Link, bank: ScoreBank) -> Iterator[slice]:
@@ -135,8 +139,12 @@ def _blocks(link: Link, bank: ScoreBank) -> Iterator[slice]:
     return bank.blocks(max(1, _BLOCK_BYTES // per_query))
 
 
-def _symbols(rule: Rule, link: Link, bank: ScoreBank, block: slice) -> Symbols:
-    return rule.encode(bank.test_scores[link.roster, block])
+def _symbols(rule: Rule, link: Link, bank: ScoreBank, queries: slice) -> Symbols:
+    """The symbols of a slice of queries; those of the whole bank are kept by it where they are small."""
+    if 8 * bank.queries * bank.classes * len(link.roster) > _KEPT_BYTES:
+        return rule.encode(bank.test_scores[link.roster, queries])
+    key = ("symbols", rule, link.roster.tobytes())
+    return bank.remember(key, lambda: rule.encode(bank.test_scores[link.roster]))[:, queries]
 
 
 def _sums(rule: Rule, link: Link, bank: ScoreBank) -> Iterator[tuple[slice, Sums]]:
@@ -202,29 +210,31 @@ class _Pilot:
     queries: int
     """In the whole bank."""
 
-    def variances(self, tally: Tally) -> tuple[float, float]:
-        """The variance that one set per query leaves in macro-F1 and in accuracy."""
+    def variances(self, tally: Tally) -> tuple[float, float, PerClass]:
+        """The variance that one set per query leaves in macro-F1, in accuracy and in every class's F1."""
         on_hits, on_decided = gradient(tally)
         difference = self.first - self.second
         rows = np.arange(len(difference))
         hit = difference[rows, self.labels]
-        f1 = difference @ on_decided + on_hits[self.labels] * hit
+        shares = difference * on_decided
+        shares[rows, self.labels] += on_hits[self.labels] * hit
+        f1 = shares.sum(axis=1)
+        own = shares * len(on_decided)
         scale = self.queries / (2.0 * len(rows))
-        return float(f1 @ f1) * scale, float(hit @ hit) * scale / self.queries**2
+        return float(f1 @ f1) * scale, float(hit @ hit) * scale / self.queries**2, (own**2).sum(axis=0) * scale
 
 
 def _pilot(scheme: Scheme, link: Link, bank: ScoreBank, seed: int) -> _Pilot:
     stride = -(-bank.queries // _PILOT_QUERIES)
-    chosen = np.arange(0, bank.queries, stride)
-    size = max(1, _BLOCK_BYTES // (8 * link.classes * len(link.roster)))
+    span = stride * max(1, _BLOCK_BYTES // (8 * link.classes * len(link.roster)))
     first: list[Probabilities] = []
     second: list[Probabilities] = []
-    for index, start in enumerate(range(0, len(chosen), size)):
+    for index, start in enumerate(range(0, bank.queries, span)):
         rng = _stream(seed, 0, index)
-        symbols = scheme.rule.encode(bank.test_scores[link.roster[:, None], chosen[start : start + size]])
+        symbols = _symbols(scheme.rule, link, bank, slice(start, min(start + span, bank.queries), stride))
         for half in (first, second):
             half.append(_draw(scheme, link, symbols, link.participation.draw(symbols.shape[1], rng)))
-    labels = np.asarray(bank.test_labels[chosen])
+    labels = np.asarray(bank.test_labels[::stride])
     return _Pilot(np.concatenate(first), np.concatenate(second), labels, bank.queries)
 
 
@@ -233,18 +243,21 @@ def _evaluate_drawn(
 ) -> Estimate:
     """Average over drawn participant sets: a pilot says how many sets per query the tolerance needs."""
     pilot = _pilot(scheme, link, bank, seed)
-    f1_variance, _ = pilot.variances(DenseTally.of((pilot.first + pilot.second) / 2.0, pilot.labels))
+    f1_variance, _, _ = pilot.variances(DenseTally.of((pilot.first + pilot.second) / 2.0, pilot.labels))
     # The pilot sees fewer queries than the bank has, so its counts are smaller and one decision moves them more.
     f1_variance *= (len(pilot.labels) / bank.queries) ** 2
     draws = _draws_needed(f1_variance, tolerance)
     while True:
         tally = _drawn_tally(scheme, link, bank, draws, seed, report)
-        f1_variance, accuracy_variance = pilot.variances(tally)
+        f1_variance, accuracy_variance, class_f1_variance = pilot.variances(tally)
         if f1_variance / draws <= tolerance**2:
             break
         draws = max(draws + 1, _draws_needed(f1_variance, tolerance))
     estimate = summarise(
-        tally, drawn_f1_variance=f1_variance / draws, drawn_accuracy_variance=accuracy_variance / draws
+        tally,
+        drawn_f1_variance=f1_variance / draws,
+        drawn_accuracy_variance=accuracy_variance / draws,
+        drawn_class_f1_variance=class_f1_variance / draws,
     )
     return replace(estimate, draws=draws)
 

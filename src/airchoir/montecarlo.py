@@ -71,7 +71,8 @@ def _stream(seed: int, repeat: int, block: int) -> np.random.Generator:
 
 def _rows(link: Link, memory_mb: float) -> int:
     """How many queries a thread may hold at once: symbols, their scores and a few rows of sums, in float64."""
-    return max(1, int(memory_mb * 1e6 / (8 * link.classes * (2 * len(link.roster) + 4))))
+    fitting = memory_mb * 1e6 / (8 * link.classes * (2 * len(link.roster) + 4))
+    return max(1, int(min(fitting, _STREAM_QUERIES)))
 
 
 @dataclass(frozen=True, eq=False)
