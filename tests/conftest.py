@@ -1,6 +1,8 @@
 """Small score banks that look like real ones: clients err together on hard queries, and each in its own way."""
 
+import sys
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,3 +31,24 @@ def synthesise(
 def make_bank() -> Callable[..., ScoreBank]:
     """A function that makes a bank of `clients`, `queries`, `classes`, `seed`, `skill`, `dtype`."""
     return synthesise
+
+
+@cache
+def trained(seed: int) -> ScoreBank:
+    from airchoir.tasks.digits import Digits
+    from airchoir.training import train
+
+    return train(Digits(), seed=seed)
+
+
+@pytest.fixture(scope="session")
+def digits_bank() -> Callable[[int], ScoreBank]:
+    """A function that trains 20 clients on the digits with a seed, once per session."""
+    return trained
+
+
+@pytest.fixture
+def without_sklearn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if scikit-learn were not installed."""
+    for name in ["sklearn", *(name for name in sys.modules if name.startswith("sklearn."))]:
+        monkeypatch.setitem(sys.modules, name, None)

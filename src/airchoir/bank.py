@@ -3,6 +3,7 @@
 import json
 import os
 import uuid
+import zipfile
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,11 +78,7 @@ class ScoreBank:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bank; the final name appears only when every byte is on the disk."""
-        from safetensors.numpy import save_file
-
-        tensors = {name: np.ascontiguousarray(value) for name, value in self._tensors().items()}
-        metadata = {**self.metadata, "format": FORMAT}
-        write_atomically(Path(path), lambda temporary: save_file(tensors, temporary, metadata=metadata))
+        write_tensors(Path(path), self._tensors(), {**self.metadata, "format": FORMAT})
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
         tensors = {name: getattr(self, name) for name in sorted(_REQUIRED | _OPTIONAL)}
@@ -118,13 +115,33 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """Write a safetensors file atomically: the same content gives the same bytes, which safetensors' own writer does not."""
+    codes = {dtype: code for code, dtype in _DTYPES.items()}
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    end = 0
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))  # the widest first keeps all aligned
+    for name, tensor in ordered:
+        start, end = end, end + tensor.nbytes
+        header[name] = {"dtype": codes[tensor.dtype], "shape": tensor.shape, "data_offsets": (start, end)}
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    encoded += b" " * (-len(encoded) % 8)
+
+    def write(temporary: Path) -> None:
+        with open(temporary, "wb") as file:
+            file.write(len(encoded).to_bytes(8, "little") + encoded)
+            for _, tensor in ordered:
+                file.write(np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<")).data)
+
+    write_atomically(path, write)
+
+
 def read_arrays(scores: Path, labels: Path | None) -> dict[str, NDArray[Any]]:
     """The arrays of a `.npz` with a bank file's names, or of two `.npy` files, named as in a bank file."""
     if scores.suffix == ".npz":
         if labels is not None:
             raise ValueError(f"{scores} is a .npz and brings its own labels; leave {labels} out")
-        with np.load(_existing(scores), allow_pickle=False) as archive:
-            arrays = dict(archive)
+        arrays = _read_npz(scores)
         _check_names(set(arrays), scores)
         return arrays
     if labels is None:
@@ -135,27 +152,63 @@ def read_arrays(scores: Path, labels: Path | None) -> dict[str, NDArray[Any]]:
 def _read_npy(path: Path) -> NDArray[Any]:
     if path.suffix != ".npy":
         raise ValueError(f"{path} is neither .npy nor .npz; save it with numpy.save")
-    array: NDArray[Any] = np.load(_existing(path), mmap_mode="r", allow_pickle=False)
-    return array
+    return _plain(path, lambda: np.lib.format.open_memmap(path, mode="r"))
+
+
+def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    def read() -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {}
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
+        return arrays
+
+    return _plain(path, read)
+
+
+def _plain(path: Path, read: Callable[[], T]) -> T:
+    """What `read` makes of an existing file that others wrote; whatever numpy trips over becomes one line."""
+    _existing(path)
+    try:
+        return read()
+    except OSError:  # the disk's own trouble is no fault of the content
+        raise
+    except Exception:
+        remedy = f"make it again with numpy.save{'z' if path.suffix == '.npz' else ''}"
+        raise ValueError(f"{path} is not a whole {path.suffix} file of plain numbers; {remedy}") from None
 
 
 def convert(scores: NDArray[Any], dtype: str, *, logits: bool) -> Scores:
-    """Scores (clients, queries, classes) in a bank's type; logits go through a softmax in float64."""
-    if scores.ndim != 3 or not np.issubdtype(scores.dtype, np.number):
+    """Scores (clients, queries, classes) in a bank's type; logits go through a softmax in float64.
+
+    Probabilities that sum to 1 up to the rounding of their own type are divided by their sum, so that a finer type does not
+    refuse them. All others keep what is wrong with them, and the bank's own check names the place.
+    """
+    if scores.ndim != 3 or scores.dtype.kind not in "fiu" or scores.shape[2] == 0:
         raise ValueError(
-            f"scores must be numbers of shape (clients, queries, classes), got {scores.dtype} {scores.shape}"
+            f"scores must be real numbers of shape (clients, queries, classes), got {scores.dtype} {scores.shape}"
         )
+    tolerance = _ROW_TOLERANCE.get(scores.dtype.newbyteorder("="), _ROW_TOLERANCE[np.dtype("float32")])
     converted = np.empty(scores.shape, dtype=dtype)
     for client, rows in enumerate(scores):
-        converted[client] = _softmax(rows, client) if logits else rows
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
+            converted[client] = _softmax(rows, client) if logits else _without_rounding(rows, tolerance)
     return converted
 
 
+def _without_rounding(rows: NDArray[Any], tolerance: float) -> NDArray[np.float64]:
+    exact = rows.astype(np.float64)
+    sums = exact.sum(axis=-1, keepdims=True)
+    return np.divide(exact, sums, out=exact, where=np.abs(sums - 1.0) <= tolerance)
+
+
 def _softmax(rows: NDArray[Any], client: int) -> NDArray[np.float64]:
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=-1))
+    shifted = rows.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(shifted).all(axis=-1))
     if len(bad):
         raise ValueError(f"logits of client {client}, query {bad[0]} are not finite; mend the model's output")
-    shifted = rows.astype(np.float64) - rows.max(axis=-1, keepdims=True)
+    shifted -= shifted.max(axis=-1, keepdims=True)
     np.exp(shifted, out=shifted)
     shifted /= shifted.sum(axis=-1, keepdims=True)
     return shifted
@@ -181,7 +234,9 @@ def _open(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     if "format" not in metadata:
         raise ValueError(f"{path} is no score bank: its metadata lack `format`; write one with ScoreBank.save")
     if metadata["format"] != FORMAT:
-        raise ValueError(f"{path} has format {metadata['format']!r}, this airchoir reads {FORMAT!r}; upgrade airchoir")
+        raise ValueError(
+            f"{path} has format {metadata['format']!r}, this airchoir reads {FORMAT!r}; upgrade airchoir if it is a bank"
+        )
     with open(path, "rb") as file:
         header_bytes = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(header_bytes))
@@ -207,9 +262,13 @@ def _check_names(names: set[str], path: Path) -> None:
 
 
 def _check_split(split: str, scores: NDArray[Any], labels: NDArray[Any]) -> None:
+    for name, array in ((f"{split}_scores", scores), (f"{split}_labels", labels)):
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"{name} must be a numpy array, got {type(array).__name__}; use numpy.asarray")
     if scores.ndim != 3 or scores.dtype not in _ROW_TOLERANCE:
         raise ValueError(
-            f"{split}_scores must be float16 or float32 (clients, queries, classes), got {scores.dtype} {scores.shape}"
+            f"{split}_scores must be float16 or float32 (clients, queries, classes), got {scores.dtype} {scores.shape}; "
+            f"use .astype(float32) or .reshape"
         )
     clients, queries, classes = scores.shape
     if clients < 1 or queries < 1:

@@ -168,18 +168,16 @@ class DenseTally:
     def of(cls, probabilities: Probabilities, labels: Labels) -> "DenseTally":
         """The tally of a block of queries."""
         classes = probabilities.shape[1]
-        order = np.argsort(labels, kind="stable")
-        ordered, truths = probabilities[order], labels[order]
-        present, starts = np.unique(truths, return_index=True)
-        right = np.take_along_axis(ordered, truths[:, None], axis=1)
-        hit_products = np.zeros((classes, classes))
-        hit_products[present] = np.add.reduceat(ordered * right, starts, axis=0)
+        rows = np.arange(len(labels))
+        right = probabilities[rows, labels]
+        only_right = np.zeros_like(probabilities)
+        only_right[rows, labels] = right
         return cls(
             support=np.bincount(labels, minlength=classes).astype(np.float64),
-            hits=np.bincount(truths, weights=right[:, 0], minlength=classes).astype(np.float64, copy=False),
+            hits=np.bincount(labels, weights=right, minlength=classes).astype(np.float64, copy=False),
             decided=probabilities.sum(axis=0, dtype=np.float64),
             products=(probabilities.T @ probabilities).astype(np.float64),
-            hit_products=hit_products,
+            hit_products=(only_right.T @ probabilities).astype(np.float64),
         )
 
     def __add__(self, other: "DenseTally") -> "DenseTally":

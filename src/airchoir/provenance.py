@@ -1,5 +1,6 @@
 """Where a number comes from: package versions, commit, machine. Everything written down for others carries it."""
 
+import os
 import platform
 import subprocess
 from importlib import metadata
@@ -31,6 +32,7 @@ def commit() -> str:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
             cwd=here,
+            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")},  # not a hook's own
             capture_output=True,
             text=True,
             timeout=10,

@@ -4,18 +4,18 @@ The server sees s + N(0, V I_k) and takes the argmax. With d_l = (max s - s_l) /
 
     log F_m = sum over l of log Phi(x_m + d_l),      P_j = step * sum over m of rho(x_m + d_j) F_m,      rho = phi / Phi.
 
-log Phi(x_m + d) and rho(x_m + d), weighted by how much they can matter, are functions of d of low rank: some 16 common basis
-functions V_c(d) carry both on the whole grid to 1e-8. So the work per class is one table row (V and dV/d) and two short dot
-products, however many nodes the grid has; the grid itself costs two small matrix products and one exp per query.
+On 0 <= d <= R both log Phi(x_m + d) and rho(x_m + d) are polynomials of d to 2e-8, of degree 9 (R = 1) to 28 (all that
+matters), the same Chebyshev polynomials T_c for all nodes. So the work per class is those T_c, once summed over classes and
+once weighted, a few passes over contiguous memory each, however many nodes the grid has; the grid itself costs two small
+matrix products and one exp per query.
 """
 
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.polynomial.chebyshev import chebvander
 from scipy import special
 
 from airchoir._types import Float, PerQuery, Probabilities, Sums
@@ -24,58 +24,52 @@ _REACH = 5.2
 """The grid covers the top sum +- 5.2 standard deviations; every Phi on it is above 9.9e-8, so dividing by it is safe."""
 _FAR = 10.75
 """A class this many standard deviations below the top wins with probability under 2e-14."""
-_SPACING = 1.0 / 1024.0
-_ROWS_PER_BLOCK = 16384
-_STEPS = ((10, 0.5), (32, 0.36), (100, 0.3), (320, 0.25), (1000, 0.2), (math.inf, 0.15))
-_SINGLE_PRECISION_CLASSES = 128
-"""Up to here float32 tables keep every probability within 7e-7, beyond we take float64."""
-_CLASSES_PER_PIECE = 32
-"""Rounding adds up over classes: float32 sums this many, float64 the rest (all in float32: 1.1e-6 at 100 classes)."""
+_STEPS = ((10, 0.5), (32, 0.4), (100, 0.3), (320, 0.25), (1000, 0.2), (math.inf, 0.15))
+_RANGES = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.5, 6.0, 8.0, _FAR)
+_FIT = 2e-8
+_ENTRIES_PER_BLOCK = 16384
 
 
 def decision_probabilities(sums: Sums, noise_std: float | PerQuery) -> Probabilities:
     """P(decide j) for every query, with noise of standard deviation `noise_std` in every class.
 
-    The error is below 1e-6 for 2 to 1000 classes and any noise (worst found by search: 7e-7); rows sum to 1.
+    The error is below 1e-6 for 2 to 1000 classes and any noise; rows sum to 1.
     With no noise the first largest entry wins; with the least noise, ties split evenly.
 
     >>> decision_probabilities(np.array([[1.0, 1.0, 0.0]]), 1e-9).round(6)
-    array([[0.5, 0.5, 0. ]], dtype=float32)
+    array([[0.5, 0.5, 0. ]])
     """
     queries, classes = sums.shape
     std = np.broadcast_to(np.asarray(noise_std, dtype=np.float64), (queries,))
     if classes == 2:
         return _two_classes(sums, std)
-    expansion = _expansion(step(classes), np.float32 if classes <= _SINGLE_PRECISION_CLASSES else np.float64)
-    probabilities = np.zeros((queries, classes), dtype=expansion.dtype)
-    size = max(1, _ROWS_PER_BLOCK // classes)
+    probabilities = np.zeros((queries, classes))
+    size = max(1, _ENTRIES_PER_BLOCK // classes)
     for start in range(0, queries, size):
         block = slice(start, start + size)
-        _solve_block(sums[block], std[block], expansion, probabilities[block])
+        _solve_block(sums[block], std[block], probabilities[block])
     return probabilities
 
 
-def _solve_block(sums: Sums, std: PerQuery, expansion: "_Expansion", out: Probabilities) -> None:
+def _solve_block(sums: Sums, std: PerQuery, out: Probabilities) -> None:
     """Fill `out`; queries with one class in reach of the noise are decided, the others solved."""
-    top = np.argmax(sums, axis=1)
-    rows = np.arange(len(sums))
-    gaps = offsets(sums, sums[rows, top], std)
-    contested = (gaps < _FAR).sum(axis=1) > 1
+    gaps = offsets(sums, std)
+    contested = np.count_nonzero(gaps < _FAR, axis=0) > 1
     contested &= std > 0.0
-    out[rows, top] = 1.0
     if contested.all():
-        expansion.solve(gaps, out)
-    elif contested.any():
-        solved = np.empty((int(contested.sum()), sums.shape[1]), dtype=out.dtype)
-        expansion.solve(gaps[contested], solved)
-        out[contested] = solved
+        out[:] = solve(gaps).T
+        return
+    out[np.arange(len(sums)), np.argmax(sums, axis=1)] = 1.0
+    if contested.any():
+        out[contested] = solve(gaps[:, contested]).T
 
 
-def offsets(sums: Sums, top: PerQuery, std: PerQuery) -> Sums:
-    """How many standard deviations each class is below the top, at most what matters."""
-    gaps = top[:, None] - sums
+def offsets(sums: Sums, std: PerQuery) -> Float:
+    """(classes, queries): how many standard deviations each class is below the top, at most what matters."""
+    gaps = np.ascontiguousarray(sums.T)
+    gaps = gaps.max(axis=0) - gaps
     with np.errstate(over="ignore"):  # a gap beyond 1e308 standard deviations is simply far
-        gaps /= np.maximum(std, 1e-290)[:, None]
+        gaps /= np.maximum(std, 1e-290)
     return np.minimum(gaps, _FAR, out=gaps)
 
 
@@ -110,76 +104,64 @@ def hazard(x: Float, log_phi: Float) -> Float:
     return np.asarray(np.exp(-0.5 * x * x - log_phi) / math.sqrt(2.0 * math.pi), dtype=np.float64)
 
 
+def solve(gaps: Float) -> Float:
+    """P(decide j), (classes, queries), of queries whose classes lie `gaps` below the top."""
+    classes, queries = gaps.shape
+    widest = float(gaps.max())
+    expansion = _expansion(step(classes), next(reach for reach in _RANGES if widest <= reach))
+    polynomials = np.empty((expansion.degree + 1, classes, queries))
+    polynomials[0] = 1.0
+    t = np.multiply(gaps, 2.0 / expansion.reach, out=polynomials[1])
+    t -= 1.0
+    twice = t + t
+    for c in range(2, len(polynomials)):
+        np.multiply(twice, polynomials[c - 1], out=polynomials[c])
+        polynomials[c] -= polynomials[c - 2]
+
+    weights = expansion.from_grid @ np.exp(expansion.to_log_cdf @ polynomials.sum(axis=1))
+    polynomials *= weights[:, None, :]
+    won = polynomials.sum(axis=0)
+    np.maximum(won, 0.0, out=won)
+    won /= won.sum(axis=0)
+    return won
+
+
 @dataclass(frozen=True, eq=False)
 class _Expansion:
-    """The low-rank form of log Phi and rho on one grid: a table over offsets and the two ways out of the basis."""
+    """log Phi(x_m + d) and rho(x_m + d) in Chebyshev polynomials of d, stretched to 0 <= d <= `reach`."""
 
-    table: NDArray[Any]
-    """Row r holds V(r * spacing), then its derivative."""
-    to_log_cdf: NDArray[Any]
-    """(basis, nodes): V -> log Phi on the grid."""
-    from_grid: NDArray[Any]
-    """(nodes, basis): F -> weights w with P_j = w . V(d_j)."""
+    reach: float
+    to_log_cdf: Float
+    """(nodes, polynomials): sums of T_c -> log F on the grid."""
+    from_grid: Float
+    """(polynomials, nodes): F -> weights w with P_j = sum of w_c T_c(d_j)."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.table.dtype
-
-    def solve(self, gaps: Sums, out: Probabilities) -> None:
-        """Fill `out` with the probabilities of queries whose classes lie `gaps` below the top."""
-        queries, classes = gaps.shape
-        rank = self.table.shape[1] // 2
-        position = gaps * (1.0 / _SPACING)
-        nearest = np.rint(position)
-        ahead = ((position - nearest) * _SPACING).astype(self.dtype)
-        rows = np.take(self.table, nearest.astype(np.intp).ravel(), axis=0).reshape(queries, classes, 2 * rank)
-
-        # sum over l of V(d_l) = sum of table values + sum of (d_l - node) * derivatives, both in one batched product
-        first_order = np.stack([np.ones_like(ahead), ahead], axis=1)
-        moments = np.zeros((queries, 2, 2 * rank))
-        for start in range(0, classes, _CLASSES_PER_PIECE):
-            piece = slice(start, start + _CLASSES_PER_PIECE)
-            moments += np.matmul(first_order[:, :, piece], rows[:, piece])
-        basis_sums = (moments[:, 0, :rank] + moments[:, 1, rank:]).astype(self.dtype)
-        weights = np.exp(basis_sums @ self.to_log_cdf) @ self.from_grid
-
-        split_weights = np.zeros((queries, 2 * rank, 2), dtype=self.dtype)
-        split_weights[:, :rank, 0] = weights
-        split_weights[:, rank:, 1] = weights
-        parts = np.matmul(rows, split_weights)
-        np.multiply(parts[:, :, 1], ahead, out=out)
-        out += parts[:, :, 0]
-        np.maximum(out, 0.0, out=out)
-        out /= out.sum(axis=1, keepdims=True)
+    def degree(self) -> int:
+        return len(self.from_grid) - 1
 
 
 @cache
-def _expansion(step: float, dtype: type) -> _Expansion:
-    """Build the basis by a singular value decomposition, each function weighted by what its error does to P.
+def _expansion(step: float, reach: float) -> _Expansion:
+    """The lowest degree whose interpolant moves no P by more than `_FIT`.
 
     An error e in log Phi at x_m moves P by at most phi(x_m) e, one in rho by at most Phi(x_m) e.
     """
     x = grid(_REACH, step)
-    weight_log_cdf = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
-    weight_hazard = special.ndtr(x)
+    effect = np.concatenate([np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi), special.ndtr(x)])
+    check = np.cos(np.linspace(0.0, np.pi, 257))
 
-    def weighted(offsets: Float) -> tuple[Float, Float]:
-        """The stacked functions at each offset, and their derivatives: rho, and -rho (z + rho)."""
-        z = x[:, None] + offsets
+    def functions(t: Float) -> Float:
+        z = x + 0.5 * reach * (t[:, None] + 1.0)
         log_phi = log_cdf(z)
-        rho = hazard(z, log_phi)
-        a, b = weight_log_cdf[:, None], weight_hazard[:, None]
-        return np.concatenate([a * log_phi, b * rho]), np.concatenate([a * rho, -b * rho * (z + rho)])
+        return np.concatenate([log_phi, hazard(z, log_phi)], axis=1)
 
-    sample, _ = weighted(np.linspace(0.0, _FAR, 1500))
-    basis, sizes, _ = np.linalg.svd(sample, full_matrices=False)
-    tolerance = 1e-8 if dtype is np.float32 else 1e-10
-    basis = basis[:, sizes > tolerance * sizes[0]]
-
-    values, derivatives = weighted(np.linspace(0.0, _FAR, round(_FAR / _SPACING) + 1))
-    nodes = len(x)
-    return _Expansion(
-        table=np.concatenate([basis.T @ values, basis.T @ derivatives]).T.astype(dtype, order="C"),
-        to_log_cdf=(basis[:nodes] / weight_log_cdf[:, None]).T.astype(dtype, order="C"),
-        from_grid=(step * basis[nodes:] / weight_hazard[:, None]).astype(dtype, order="C"),
-    )
+    exact = functions(check)
+    for degree in range(6, 64):
+        t = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+        coefficients = np.linalg.solve(chebvander(t, degree), functions(t))
+        error = np.abs(chebvander(check, degree) @ coefficients - exact)
+        if (error * effect).max() < _FIT:
+            break
+    to_log_cdf, to_hazard = np.split(coefficients.T, 2)
+    return _Expansion(reach, np.ascontiguousarray(to_log_cdf), np.ascontiguousarray(step * to_hazard.T))

@@ -21,17 +21,28 @@ def plugins(base: type) -> dict[str, type]:
         module = importlib.import_module(f"{room.__name__}.{module_info.name}")
         for value in vars(module).values():
             if _is_plugin(value, base) and value.__module__ == module.__name__:
+                _check_complete(value, base)
                 _add(found, value)
     return dict(sorted(found.items()))
 
 
 def _is_plugin(value: object, base: type) -> TypeGuard[type]:
-    return inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
+    """Whether it is concrete, or meant to be: what has no name and no body for every method is a helper."""
+    return (
+        inspect.isclass(value) and issubclass(value, base) and (not inspect.isabstract(value) or "name" in vars(value))
+    )
+
+
+def _check_complete(plugin: type, base: type) -> None:
+    missing = ", ".join(sorted(getattr(plugin, "__abstractmethods__", ())))
+    if missing:
+        place = f"{plugin.__module__}.{plugin.__qualname__}"
+        raise TypeError(f"{place} lacks {missing}; write what {base.__name__} leaves abstract")
 
 
 def _add(found: dict[str, type], plugin: type) -> None:
     name = getattr(plugin, "name", None)
-    if not isinstance(name, str):
+    if not (isinstance(name, str) and name):
         raise TypeError(f"{plugin.__module__}.{plugin.__qualname__} has no name; give it a class attribute `name`")
     if name in found:
         raise TypeError(f"two plug-ins are called {name!r}: {found[name].__module__} and {plugin.__module__}")
@@ -60,6 +71,6 @@ def suggestion(name: str, known: list[str]) -> str:
     >>> suggestion("votes", ["belief", "vote"])
     "did you mean 'vote'? Known: belief, vote"
     """
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
     listed = f"Known: {', '.join(known)}" if known else "none is known"
     return f"did you mean {near[0]!r}? {listed}" if near else listed

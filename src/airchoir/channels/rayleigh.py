@@ -20,6 +20,7 @@ class Rayleigh(Channel):
     """
 
     name: ClassVar[str] = "rayleigh"
+    fades: ClassVar[bool] = True
     snr_db: float = 10.0
     threshold: float | None = None
     """t, in units of the mean of |h|^2."""
@@ -48,7 +49,10 @@ class Rayleigh(Channel):
         """
         threshold = self._threshold(probability)
         if threshold > 500.0:  # E1(t) e^t = 1/t - 1/t^2 + 2/t^3 - 6/t^4 + ..., where E1 itself underflows
-            return (1.0 - (1.0 - (2.0 - 6.0 / threshold) / threshold) / threshold) / threshold
+            series = 1.0
+            for order in range(6, 0, -1):
+                series = 1.0 - order / threshold * series
+            return series / threshold
         return float(special.exp1(threshold)) * math.exp(threshold)
 
     def transmit(self, private: Symbols, on_air: Present, link: Link, rng: np.random.Generator) -> Received:

@@ -65,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _complain("not enough memory for this; use fewer repeats, classes or queries at a time")
     except (KeyboardInterrupt, typer.Abort):
+        status = _INTERRUPTED
+    if status == _INTERRUPTED:  # which some of typer's releases raise and others return
         typer.echo("airchoir: interrupted", err=True)
-        return _INTERRUPTED
     return status if isinstance(status, int) else 0
 
 

@@ -9,7 +9,7 @@ import typer
 
 from airchoir.bank import ScoreBank, convert, read_arrays
 from airchoir.cli.options import Json
-from airchoir.cli.output import console, percent, print_json, table
+from airchoir.cli.output import console, foldable, percent, print_json, table
 
 app = typer.Typer(help="Score banks: what every client said about a test set.", invoke_without_command=True)
 File = Annotated[Path, typer.Argument(metavar="BANK", help="A score bank.", show_default=False)]
@@ -31,6 +31,7 @@ def show(path: File, json: Json = False) -> None:
         print_json({"path": str(path), **facts, "metadata": dict(bank.metadata)})
         return
     made = table("what", "value")
+    foldable(made.columns[1])
     for name, value in facts.items():
         made.add_row(name.replace("_", " "), value if isinstance(value, str) else f"{value}")
     for name, value in sorted(bank.metadata.items()):

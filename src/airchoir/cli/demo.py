@@ -49,7 +49,7 @@ def _shard(bank: ScoreBank) -> int:
 
 
 def _table(rows: list[Row]) -> Table:
-    made = table("Method", "epsilon", "macro-F1 %", "accuracy %", "channel uses")
+    made = table("Method", "epsilon", "macro-F1 %", "accuracy %", "channel\nuses")  # fits 80 columns
     for index, row in enumerate(rows):
         estimate = row.estimate
         made.add_row(

@@ -16,7 +16,7 @@ from airchoir.bank import ScoreBank, write_atomically
 from airchoir.channels import Channel
 from airchoir.channels.rayleigh import check_threshold
 from airchoir.cli import options
-from airchoir.cli.output import console, number, percent, plain, print_json, progress, table
+from airchoir.cli.output import console, foldable, number, percent, plain, print_json, progress, table
 from airchoir.exact import Progress, check_tolerance, decisions
 from airchoir.exact import evaluate as evaluate_exactly
 from airchoir.metrics import Estimate, pool
@@ -119,6 +119,7 @@ class Outcome:
         pooled, printer = pool(self.estimates), console()
         if len(self.banks) > 1:
             per_bank = table("bank", "macro-F1 %", "accuracy %")
+            foldable(per_bank.columns[0])
             for path, estimate in zip(self.paths, self.estimates, strict=True):
                 per_bank.add_row(str(path), *_scores(estimate))
             printer.print(per_bank)

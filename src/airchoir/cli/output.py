@@ -12,12 +12,12 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from airchoir.exact import Progress as Report
 
 _PATIENCE_SECONDS = 2.0
-_WIDE = 240
+_WIDE = 10_000
 
 
 def console() -> Console:
@@ -31,6 +31,11 @@ def table(*columns: str) -> Table:
     for index, column in enumerate(columns):
         made.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
     return made
+
+
+def foldable(column: Column) -> None:
+    """Let a column of names fold where a terminal is too narrow, so that no number beside it is cut."""
+    column.no_wrap, column.overflow = False, "fold"
 
 
 def number(value: float, digits: int = 6) -> str:

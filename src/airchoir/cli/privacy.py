@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from airchoir.access import check_covers_lost
-from airchoir.cli import options, plan
+from airchoir.cli import audit, options, plan
 from airchoir.cli.output import console, number, print_json, table
 from airchoir.cli.setting import Setting
 from airchoir.privacy import delta_for, epsilon_for, sigma_for
@@ -131,6 +131,7 @@ app.command(
 
 
 app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
+app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 
 
 def _show(answer: str, record: dict[str, Any]) -> None:

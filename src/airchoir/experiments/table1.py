@@ -78,8 +78,8 @@ def insights(rows: Sequence[Row], bank: ScoreBank) -> list[str]:
         f"Together they know more: alone the {clients} clients are right {_percent(alone.min())} to "
         f"{_percent(alone.max())} of the time (mean {_percent(alone.mean())}), their vote {_percent(vote[0].accuracy)}.",
         f"The air adds for free: the choir takes {vote[0].channel_uses:.0f} channel uses a query where separate answers take "
-        f"{apart[0].channel_uses:.0f}, with the same macro-F1 ({_percent(vote[0].macro_f1)} and "
-        f"{_percent(apart[0].macro_f1)}).",
+        f"{apart[0].channel_uses:.0f}, for a macro-F1 of {_percent(vote[0].macro_f1)} against "
+        f"{_percent(apart[0].macro_f1)}.",
         f"Privacy is shared as well: at epsilon = 1 the choir keeps a macro-F1 of {_percent(vote[1].macro_f1)}, separate "
         f"answers {_percent(apart[1].macro_f1)}, the best client {_percent(best[1].macro_f1)}.",
         f"The reason: the sum needs noise of {sigma:.2f}, so each client adds only {sigma / math.sqrt(clients):.2f}; a client "

@@ -1,0 +1,25 @@
+"""CIFAR-100: 60,000 photographs of 32 x 32 pixels in 100 classes, and an ImageNet model fine-tuned by each client."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from airchoir.tasks import Data, Task
+from airchoir.tasks.hub import HubData, images
+from airchoir.tasks.recipes import ImageRecipe
+
+
+@dataclass(frozen=True)
+class Cifar100(Task):
+    """50,000 training and 10,000 test images, by their fine labels."""
+
+    name: ClassVar[str] = "cifar100"
+    title: ClassVar[str] = "CIFAR-100"
+    classes: ClassVar[int] = 100
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "torch", "torchvision", "timm", "datasets", "pillow")
+
+    def load(self, data: Path | None = None) -> Data:
+        return HubData("cifar100", "uoft-cs/cifar100", "img", "fine_label", self.classes, images).load(data)
+
+    def recipe(self) -> ImageRecipe:
+        return ImageRecipe()
