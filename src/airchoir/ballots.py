@@ -47,8 +47,8 @@ class Ballots:
     """(ballots): the cell of the classes that got no vote (any cell where there is none)."""
     cell_zero: Indices
     """(cells): the same for the cell's pattern."""
-    entry_start: Indices
-    """(ballots): where the ballot's classes with votes start among the entries."""
+    entry_ballot: Indices
+    """(entries): the ballot; an entry is a class with votes."""
     entry_pair: Indices
     """(entries): a class with its cell, among the distinct pairs."""
     pairs: "Pairs"
@@ -90,7 +90,7 @@ class Ballots:
             truth=truth,
             truth_cell=truth_cell,
             zero_cell=cell_at[pattern, 0],
-            entry_start=np.searchsorted(ballot, np.arange(len(kept))),
+            entry_ballot=ballot,
             cell_zero=cell_at[cell_pattern, 0],
             entry_pair=entry_pair,
             pairs=pairs,
@@ -143,11 +143,17 @@ class Pairs:
         stride = int(cell.max()) + 1
         keys, pair = np.unique(label * stride + cell, return_inverse=True)
         occurring, start = np.unique(keys // stride, return_index=True)
-        return cls(keys // stride, keys % stride, np.bincount(pair, weights=weight).astype(np.float64, copy=False), start, occurring), pair
+        return cls(
+            keys // stride,
+            keys % stride,
+            np.bincount(pair, weights=weight).astype(np.float64, copy=False),
+            start,
+            occurring,
+        ), pair
 
-    def add_to(self, total: PerClass, values: Float) -> None:
-        """Add to each class the weighted sum of its cells' values."""
-        total[self.occurring] += np.add.reduceat(values[self.cell] * self.weight, self.start)
+    def add_to(self, total: Float, values: Float) -> None:
+        """Add to each class of `total` (powers, classes) the weighted sum of its cells' `values` (powers, cells)."""
+        total[:, self.occurring] += np.add.reduceat(values.take(self.cell, axis=1) * self.weight, self.start, axis=1)
 
 
 def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
@@ -246,42 +252,47 @@ class BallotTally:
     def support(self) -> PerClass:
         return np.sum([ballots.support for ballots, _ in self.parts], axis=0)
 
-    @cached_property
+    @property
     def hits(self) -> PerClass:
-        return self._hits(1)
+        return self._hits[0]
 
-    @cached_property
+    @property
     def hits_squared(self) -> PerClass:
-        return self._hits(2)
+        return self._hits[1]
 
-    @cached_property
+    @property
     def decided(self) -> PerClass:
-        return self._decided(1)
+        return self._decided[0]
+
+    @property
+    def decided_squared(self) -> PerClass:
+        return self._decided[1]
 
     @cached_property
-    def decided_squared(self) -> PerClass:
-        return self._decided(2)
-
-    def _hits(self, power: int) -> PerClass:
-        total = np.zeros(len(self.support))
+    def _hits(self) -> Float:
+        """(powers, classes): of the true classes' cells, and of their squares."""
+        total = np.zeros((2, len(self.support)))
         for ballots, cells in self.parts:
-            ballots.truths.add_to(total, cells**power)
+            ballots.truths.add_to(total, np.stack([cells, cells * cells]))
         return total
 
-    def _decided(self, power: int) -> PerClass:
-        """Every class of a ballot as if it had no vote, then the difference for those that have."""
-        total = np.zeros(len(self.support))
+    @cached_property
+    def _decided(self) -> Float:
+        """(powers, classes): every class of a ballot as if it had no vote, then the difference for those that have."""
+        total = np.zeros((2, len(self.support)))
         for ballots, cells in self.parts:
-            values = cells**power
-            total += ballots.weight @ values[ballots.zero_cell]
-            ballots.pairs.add_to(total, values - values[ballots.cell_zero])
+            values = np.stack([cells, cells * cells])
+            total += (values.take(ballots.zero_cell, axis=1) @ ballots.weight)[:, None]
+            ballots.pairs.add_to(total, values - values.take(ballots.cell_zero, axis=1))
         return total
 
     def mean_squares(self, on_hits: PerClass, on_decided: PerClass) -> float:
         total = 0.0
         for ballots, cells in self.parts:
             extra = (cells - cells[ballots.cell_zero])[ballots.pairs.cell] * on_decided[ballots.pairs.label]
-            mean = np.add.reduceat(extra[ballots.entry_pair], ballots.entry_start)
+            mean = np.bincount(ballots.entry_ballot, weights=extra.take(ballots.entry_pair)).astype(
+                np.float64, copy=False
+            )
             mean += cells[ballots.zero_cell] * on_decided.sum()
             mean += on_hits[ballots.truth] * cells[ballots.truth_cell]
             total += float(ballots.weight @ mean**2)

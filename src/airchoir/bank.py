@@ -20,7 +20,7 @@ FORMAT = "1"
 _DTYPES: dict[str, np.dtype[Any]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
 _REQUIRED, _OPTIONAL = {"test_scores", "test_labels"}, {"val_scores", "val_labels"}
 _ROW_TOLERANCE = {np.dtype("float16"): 1e-3, np.dtype("float32"): 1e-5}
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +111,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:  # a full disk does not say where
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -120,7 +124,8 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Map
     codes = {dtype: code for code, dtype in _DTYPES.items()}
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     end = 0
-    ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))  # the widest first keeps all aligned
+    # The widest first: so all are aligned.
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     for name, tensor in ordered:
         start, end = end, end + tensor.nbytes
         header[name] = {"dtype": codes[tensor.dtype], "shape": tensor.shape, "data_offsets": (start, end)}
