@@ -1,15 +1,18 @@
-# make demo · make test · make bench — each sets up .venv by itself, from nothing but Python 3.11.
+# make demo · make test · make test-all · make bench — each sets up .venv by itself, from nothing but Python 3.11.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types bench format clean
+.PHONY: demo test test-all lint types bench format clean
 demo: .venv/demo-installed
 	$(BIN)/airchoir demo
 
 test: .venv/test-installed
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto -rs
+
+test-all: .venv/test,train,cluster-installed
+	$(BIN)/pytest -n auto -rs
 
 lint: .venv/test-installed
 	$(BIN)/ruff format --check .

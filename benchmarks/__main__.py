@@ -16,7 +16,15 @@ import airchoir
 from benchmarks.answer import Answer, table
 from benchmarks.banks import SEED
 
-QUESTIONS = ("belief_condition", "vote_condition", "figure2", "large_bank", "import_time", "monte_carlo")
+QUESTIONS = (
+    "belief_condition",
+    "vote_condition",
+    "figure2",
+    "large_bank",
+    "import_time",
+    "monte_carlo",
+    "training_speed",
+)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from airchoir.access.best_client import BestClient
     from airchoir.access.orthogonal import Orthogonal
     from airchoir.access.over_the_air import OverTheAir
+    from airchoir.audit import Audit, audit_privacy
     from airchoir.bank import ScoreBank
     from airchoir.channels.awgn import Awgn
     from airchoir.channels.rayleigh import Rayleigh
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AlwaysOn": "access.always_on",
+    "Audit": "audit",
     "Awgn": "channels.awgn",
     "BeliefSum": "rules.belief",
     "BestClient": "access.best_client",
@@ -47,6 +49,7 @@ _HOMES = {
     "Rayleigh": "channels.rayleigh",
     "Scheme": "scheme",
     "ScoreBank": "bank",
+    "audit_privacy": "audit",
     "evaluate": "exact",
     "infer": "scheme",
     "simulate": "montecarlo",
@@ -54,6 +57,7 @@ _HOMES = {
 
 __all__ = [
     "AlwaysOn",
+    "Audit",
     "Awgn",
     "BeliefSum",
     "BestClient",
@@ -72,6 +76,7 @@ __all__ = [
     "Scheme",
     "ScoreBank",
     "__version__",
+    "audit_privacy",
     "evaluate",
     "infer",
     "simulate",

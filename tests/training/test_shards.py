@@ -76,3 +76,78 @@ def test_a_split_with_an_empty_shard_is_refused_with_the_largest_number(clients:
     with pytest.raises(ValueError, match=rf"\Aclients must be from 1 to 90, .*got {clients}; ") as caught:
         split(100, clients, seed=0)
     assert "\n" not in str(caught.value)
+
+
+# --- shards skewed by label
+
+
+@st.composite
+def skewed(draw: st.DrawFn) -> tuple[int, int, float, int]:
+    examples, clients = draw(sizes())
+    skew = draw(st.one_of(st.floats(1e-3, 1e3), st.floats(0.0, exclude_min=True, allow_infinity=False)))
+    return examples, clients, skew, draw(st.integers(1, 12))
+
+
+@settings(deadline=None, derandomize=True)
+@given(skewed(), st.integers(0, 2**40))
+def test_every_example_is_used_exactly_once_however_skewed(case: tuple[int, int, float, int], seed: int) -> None:
+    examples, clients, skew, classes = case
+    labels = np.random.default_rng(seed).integers(0, classes, examples)
+    parts, equal = (split(examples, clients, seed=seed, labels=labels, skew=value) for value in (skew, None))
+    used = np.concatenate([parts.validation, *parts.shards])
+    np.testing.assert_array_equal(np.sort(used), np.arange(examples))
+    assert len(parts.shards) == clients
+    assert min(map(len, parts.shards)) >= 1
+    np.testing.assert_array_equal(parts.validation, equal.validation)
+
+
+LABELS = np.random.default_rng(1).integers(0, 10, 20_000)
+
+
+def largest_shares(skew: float, seed: int = 0) -> np.ndarray:
+    """The share of its most frequent class in every client's shard."""
+    shards = split(len(LABELS), 20, seed=seed, labels=LABELS, skew=skew).shards
+    return np.array([np.bincount(LABELS[shard], minlength=10).max() / len(shard) for shard in shards])
+
+
+def test_the_smaller_alpha_the_more_a_client_holds_of_one_class() -> None:
+    means = [largest_shares(skew).mean() for skew in (0.03, 0.3, 3.0, 300.0)]
+    assert means == sorted(means, reverse=True)
+    assert means[0] > 0.7
+    assert means[-1] < 0.13
+
+
+def test_the_shares_of_a_class_follow_the_law_of_dirichlet() -> None:
+    """A share has mean 1/n and variance (n - 1) / (n^2 (n alpha + 1)); within 4 standard errors over 400 draws."""
+    clients, skew, shares = 5, 0.7, []
+    labels = np.zeros(10_000, dtype=np.int64)
+    for seed in range(400):
+        first = split(10_000, clients, seed=seed, labels=labels, skew=skew).shards[0]
+        shares.append(len(first) / 9_000)
+    drawn, variance = np.array(shares), (clients - 1) / (clients**2 * (clients * skew + 1))
+    assert abs(drawn.mean() - 1 / clients) < 4 * np.sqrt(variance / 400)
+    squares = (drawn - 1 / clients) ** 2
+    assert abs(squares.mean() - variance) < 4 * squares.std() / np.sqrt(400)
+
+
+def test_without_skew_labels_change_nothing() -> None:
+    plain, labelled = split(100, 7, seed=3), split(100, 7, seed=3, labels=LABELS[:100])
+    for one, other in zip(plain.shards, labelled.shards, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_seed_names_one_skewed_split_and_another_seed_another() -> None:
+    assert np.array_equal(largest_shares(0.3), largest_shares(0.3))
+    assert not np.array_equal(largest_shares(0.3), largest_shares(0.3, seed=1))
+
+
+@pytest.mark.parametrize("skew", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_skew_that_is_no_parameter_of_a_dirichlet_law_is_refused(skew: float) -> None:
+    with pytest.raises(ValueError, match=r"\Askew must be positive and finite, got "):
+        split(100, 5, seed=0, labels=LABELS[:100], skew=skew)
+
+
+@pytest.mark.parametrize("labels", [None, LABELS[:99]])
+def test_skew_without_the_labels_of_all_is_refused(labels: np.ndarray | None) -> None:
+    with pytest.raises(ValueError, match=r"\Askewed shards need the labels of all 100 examples, got (none|99); "):
+        split(100, 5, seed=0, labels=labels, skew=0.3)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import airchoir
-from airchoir.cli import bank, demo, evaluate, listing, privacy
+from airchoir.cli import bank, demo, evaluate, listing, privacy, train
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[
     2
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(bank.app, name="bank")

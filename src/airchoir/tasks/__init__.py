@@ -37,7 +37,9 @@ class Data:
             ("test", self.test_inputs, self.test_labels),
         ):
             if len(inputs) != len(labels) or len(labels) == 0:
-                raise ValueError(f"the {split} split has {len(inputs)} examples and {len(labels)} labels; give one each")
+                raise ValueError(
+                    f"the {split} split has {len(inputs)} examples and {len(labels)} labels; give one each"
+                )
             bad = np.flatnonzero((labels < 0) | (labels >= self.classes))
             if len(bad):
                 place = f"{split} label {labels[bad[0]]} of example {bad[0]}"

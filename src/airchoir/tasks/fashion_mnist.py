@@ -19,7 +19,8 @@ class FashionMnist(Task):
     packages: ClassVar[tuple[str, ...]] = ("numpy", "torch", "torchvision", "timm", "datasets", "pillow")
 
     def load(self, data: Path | None = None) -> Data:
-        return HubData("fashion_mnist", "zalando-datasets/fashion_mnist", "image", "label", self.classes, images).load(data)
+        source = HubData("fashion_mnist", "zalando-datasets/fashion_mnist", "image", "label", self.classes, images)
+        return source.load(data)
 
     def recipe(self) -> ImageRecipe:
         return ImageRecipe()

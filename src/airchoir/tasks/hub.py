@@ -51,10 +51,14 @@ class HubData:
 
     def _columns(self, place: str, split: str) -> tuple[Inputs, Any]:
         datasets = _datasets(self.task)
+        local = Path(place).is_dir()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
-            kept = {"cache_dir": cache} if Path(place).is_dir() else {}  # the hub's copy is worth keeping, a clone's is not
             try:
-                table = datasets.load_dataset(place, split=split, **kept)
+                if local:  # the hub's copy is worth keeping, a second one of a clone is not
+                    datasets.disable_progress_bars()
+                    table = datasets.load_dataset(place, split=split, cache_dir=cache)
+                else:
+                    table = datasets.load_dataset(place, split=split)
             except Exception as error:  # whatever the network, the hub or the reader trips over becomes one line
                 raise ValueError(self._unreachable(place, split, error)) from None
             missing = {self.inputs, self.labels} - set(table.column_names)
@@ -71,6 +75,8 @@ class HubData:
         reason = f"{type(error).__name__}: {error}".split("\n")[0][:200]
         wanted = f"a clone of {self.repository} or a prepared {self.task}{SUFFIX}"
         tried = f"the {split} split of {place}" + ("" if Path(place).is_dir() else " on the Hugging Face hub")
+        if Path(place).is_dir():
+            return f"cannot load {self.task}: tried {tried} ({reason}); clone {self.repository} there again"
         return f"cannot load {self.task}: tried {tried} ({reason}); go online, or give --data DIR with {wanted}"
 
 

@@ -42,7 +42,7 @@ def write_prepared(data: Data, path: Path) -> None:
 def read_prepared(path: Path) -> Data:
     """The data set in a prepared file, checked."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no whole {SUFFIX} file ({error}); make it again") from None
@@ -55,7 +55,9 @@ def read_prepared(path: Path) -> Data:
             classes=int(arrays["classes"]),
         )
     except KeyError as error:
-        raise ValueError(f"{path} is no prepared data set: it lacks {error.args[0].split()[0]}; make it again") from None
+        raise ValueError(
+            f"{path} is no prepared data set: it lacks {error.args[0].split()[0]}; make it again"
+        ) from None
 
 
 def _inputs(arrays: dict[str, NDArray[Any]], split: str) -> Inputs:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airchoir.jobs import LOCAL
 from airchoir.training.plan import make_plan
-from airchoir.training.queue import Event, run_queue
+from airchoir.training.queue import Event, Listener, run_queue
 from airchoir.training.telling import JsonLog, Lines, summary
 
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m airchoir.training", description=__doc__)
     parser.add_argument("task")
-    for name, default in (("clients", 20), ("seeds", 1), ("first-seed", 0), ("split-seed", 0)):
+    for name, default in (("clients", 20), ("seeds", 5), ("first-seed", 0), ("split-seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     for name in ("model", "weights", "loss"):
         parser.add_argument(f"--{name}")
@@ -54,7 +54,7 @@ def _train(given: argparse.Namespace) -> None:
         data=given.data,
         device=given.device,
     )
-    listeners = [Lines(lambda line: print(line, file=sys.stderr, flush=True))]
+    listeners: list[Listener] = [Lines(lambda line: print(line, file=sys.stderr, flush=True))]
     if given.log_json is not None:
         listeners.append(JsonLog(given.log_json))
 

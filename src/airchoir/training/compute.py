@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import torch
 
@@ -74,13 +76,13 @@ def compute_on(device: str) -> Compute:
 
 
 @contextmanager
-def reproducible(compute: Compute, seed: int) -> Iterator[None]:
+def reproducible(compute: Compute, seed: np.random.SeedSequence) -> Iterator[None]:
     """Everything torch draws comes from `seed`, and its own state is afterwards what it was."""
     import torch
 
     deterministic = torch.are_deterministic_algorithms_enabled()
     with torch.random.fork_rng(devices=[compute.device.index] if compute.device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]))
         torch.use_deterministic_algorithms(deterministic or compute.device.type == "cpu")
         try:
             yield

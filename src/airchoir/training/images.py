@@ -7,7 +7,6 @@ weights, copied in place, so that addresses stay and nothing is compiled or reco
 import json
 import math
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +15,12 @@ from airchoir import provenance
 from airchoir._types import Indices
 from airchoir.tasks import Data
 from airchoir.tasks.recipes import ImageRecipe
-from airchoir.training.compute import Compute, compute_on, reproducible
+from airchoir.training.compute import Compute, compute_on, reproducible, require_torch
 from airchoir.training.fitter import ClassScores, Epoch, Fitter, Report
 from airchoir.training.losses import LOSSES
 from airchoir.training.models import image_model
 from airchoir.training.pictures import Gather, Preparation, pictures
-from airchoir.training.steps import Step, captured
+from airchoir.training.steps import Step, batches, captured
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +32,7 @@ class ImageFitter(Fitter):
     """Fits image classifiers on the CPU or on one GPU."""
 
     def __init__(self, recipe: ImageRecipe, data: Data, validation: Indices, *, device: str) -> None:
-        import torch
+        torch = require_torch()
 
         self._recipe, self._data, self._compute = recipe, data, compute_on(device)
         size = recipe.image_size
@@ -43,18 +42,18 @@ class ImageFitter(Fitter):
         self._test = pictures(data.test_inputs, preparation, self._compute)
         self._labels = torch.from_numpy(data.train_labels).to(self._compute.device)
         self._validation = validation
-        with reproducible(self._compute, 0):
+        with reproducible(self._compute, np.random.SeedSequence(0)):
             model = self._source.draw()
         self._model = model.to(self._compute.device, memory_format=torch.channels_last)
         self._trainer = Trainer(self._model, recipe, self._compute, self._train, self._labels)
 
     def fit(self, shard: Indices, *, seed: int, report: Report) -> tuple[ClassScores, ClassScores]:
         order, initial, noise = np.random.SeedSequence(seed).spawn(3)
-        with reproducible(self._compute, 0):
+        with reproducible(self._compute, np.random.SeedSequence(0)):
             self._trainer.get_ready_for(len(shard))
-        with reproducible(self._compute, _word(initial)):
+        with reproducible(self._compute, initial):
             self._trainer.restart(self._source.draw())
-        with reproducible(self._compute, _word(noise)):
+        with reproducible(self._compute, noise):
             self._trainer.run(shard, np.random.default_rng(order), report)
             test = self._scores(self._test, np.arange(len(self._data.test_labels)))
             return test, self._scores(self._train, self._validation)
@@ -95,7 +94,9 @@ class Trainer:
         self._model, self._recipe, self._compute = model, recipe, compute
         self._gather, self._labels = gather, labels
         self._criterion = LOSSES[recipe.loss]
-        self._rate = torch.tensor(recipe.learning_rate, device=compute.device)  # a tensor: a recorded step sees it change
+        self._rate = torch.tensor(
+            recipe.learning_rate, device=compute.device
+        )  # a tensor: a recorded step sees it change
         self._optimiser = torch.optim.SGD(
             model.parameters(),
             lr=self._rate,
@@ -111,7 +112,7 @@ class Trainer:
     def get_ready_for(self, examples: int) -> None:
         """Record the steps that a shard of `examples` needs; afterwards the model must be restarted."""
         self._model.train()
-        for size in {len(batch) for batch in _batches(np.empty(examples), self._recipe.batch)} - self._steps.keys():
+        for size in {len(batch) for batch in batches(np.empty(examples), self._recipe.batch)} - self._steps.keys():
             step = self._full_step if size == self._recipe.batch else self._odd_step
             self._steps[size] = step if self._stream is None else captured(step, size, stream=self._stream)
 
@@ -138,7 +139,7 @@ class Trainer:
             self._rate.fill_(cosine(self._recipe.learning_rate, epoch, epochs))
             self._loss_sum.zero_()
             order = torch.from_numpy(shard[rng.permutation(len(shard))].astype(np.int64)).to(self._compute.device)
-            for batch in _batches(order, self._recipe.batch):
+            for batch in batches(order, self._recipe.batch):
                 self._steps[len(batch)](batch)
             loss = float(self._loss_sum) / len(shard)  # waits for the device
             report(Epoch(epoch + 1, epochs, loss, len(shard) / (time.perf_counter() - start)))
@@ -168,13 +169,3 @@ def cosine(rate: float, epoch: int, epochs: int) -> float:
     [0.1, 0.0854, 0.05, 0.0146]
     """
     return rate * (1.0 + math.cos(math.pi * epoch / epochs)) / 2.0
-
-
-def _batches(order: Any, size: int) -> Iterator[Any]:
-    """Slices of `size`; the last, smaller one is kept."""
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
-
-
-def _word(sequence: np.random.SeedSequence) -> int:
-    return int(sequence.generate_state(1)[0])

@@ -33,9 +33,10 @@ class PerceptronFitter(Fitter):
             learning_rate_init=recipe.learning_rate,
             random_state=seed,
         )
+        classes = np.arange(data.classes)
         for epoch in range(1, recipe.epochs + 1):
             start = time.perf_counter()
-            model.partial_fit(inputs, labels, classes=np.arange(data.classes))  # unlike fit, it takes classes a shard lacks
+            model.partial_fit(inputs, labels, classes=classes)  # unlike fit, it takes classes that a shard lacks
             seconds = time.perf_counter() - start
             report(Epoch(epoch, recipe.epochs, float(model.loss_), len(labels) / seconds))
         test = model.predict_proba(data.test_inputs).astype(np.float32)

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,8 @@ class Plan:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.clients < 1:
-            raise ValueError(f"clients must be at least 1, got {self.clients}; the paper has 20")
         if not self.seeds:
-            raise ValueError("seeds must be at least 1, got 0; the paper has 5")
+            raise ValueError("a plan needs at least one seed, got none; seeds=(0,) is one run")
         for name, seed in (("first seed", min(self.seeds)), ("split seed", self.split_seed)):
             if seed < 0:
                 raise ValueError(f"the {name} must be >= 0, got {seed}; any whole number names a reproducible run")
@@ -40,17 +39,18 @@ class Plan:
 
 
 def make_plan(
-    task: str, *, seeds: int = 1, first_seed: int = 0, changes: dict[str, str | None] | None = None, **options: Any
+    task: str, *, clients: int, seeds: int, first_seed: int, changes: Mapping[str, str | None], **options: Any
 ) -> Plan:
     """The plan for the task called `task`: `seeds` runs from `first_seed` on, its recipe changed where `changes` says so."""
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {seeds}; the paper has 5")
+    for name, count, papers in (("clients", clients, 20), ("seeds", seeds, 5)):
+        if count < 1:  # a look at the data would tell as well, but that may take minutes
+            raise ValueError(f"{name} must be at least 1, got {count}; the paper has {papers}")
     found: Task = lookup(Task, task)()
-    recipe = _changed(found, {name: value for name, value in (changes or {}).items() if value is not None})
-    return Plan(found, recipe, seeds=tuple(range(first_seed, first_seed + seeds)), **options)
+    recipe = _changed(found, {name: value for name, value in changes.items() if value is not None})
+    return Plan(found, recipe, clients, seeds=tuple(range(first_seed, first_seed + seeds)), **options)
 
 
-def _changed(task: Task, changes: dict[str, str]) -> Recipe:
+def _changed(task: Task, changes: Mapping[str, str]) -> Recipe:
     recipe = task.recipe()
     known = {field.name for field in fields(recipe)}
     for name, value in changes.items():

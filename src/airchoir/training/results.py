@@ -1,4 +1,4 @@
-"""What training leaves on the disk: a file per finished client, a bank per finished run. No half or foreign one is believed."""
+"""What training leaves on the disk: a file per finished client, a bank per finished run. No half file is believed."""
 
 import json
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from airchoir.bank import write_tensors
+from airchoir.bank import FORMAT, write_tensors
 from airchoir.training.setting import Client, Fit, Setting, checksum
 
-FORMAT = "airchoir client 1"
+CLIENT_FORMAT = "airchoir client 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +39,16 @@ class Results:
             "provenance": json.dumps(fit.provenance),
         }
         path = self.client_path(client)
-        write_tensors(path, tensors, {**metadata, "format": FORMAT, "checksum": checksum(tensors, metadata)})
+        write_tensors(path, tensors, {**metadata, "format": CLIENT_FORMAT, "checksum": checksum(tensors, metadata)})
         return path
 
     def load_client(self, client: Client) -> Fit | None:
         """A finished client; None where there is none, or a file that is damaged or of other settings."""
-        tensors, metadata = _read(self.client_path(client))
-        wanted = (FORMAT, self.setting.fingerprint(client.seed, client.index))
-        if (metadata.get("format"), metadata.get("fingerprint")) != wanted or not _intact(tensors, metadata):
+        wanted = {"format": CLIENT_FORMAT, "fingerprint": self.setting.fingerprint(client.seed, client.index)}
+        found = _genuine(self.client_path(client), wanted)
+        if found is None:
             return None
+        tensors, metadata = found
         return Fit(tensors["test_scores"], tensors["val_scores"], json.loads(metadata["provenance"]))
 
     def save_bank(self, seed: int) -> Path:
@@ -56,7 +57,9 @@ class Results:
         for client in self.setting.of_seed(seed):
             fit = self.load_client(client)
             if fit is None:
-                raise ValueError(f"{self.client_path(client)} was damaged by now; run the same command again to mend it")
+                raise ValueError(
+                    f"{self.client_path(client)} was damaged by now; run the same command again to mend it"
+                )
             fits.append(fit)
         self.check_bank(seed)
         self.setting.bank(seed, fits).save(self.bank_path(seed))
@@ -64,14 +67,14 @@ class Results:
 
     def has_bank(self, seed: int) -> bool:
         """Whether the run's bank is there and whole."""
-        tensors, metadata = _read(self.bank_path(seed))
-        return metadata.get("fingerprint") == self.setting.fingerprint(seed) and _intact(tensors, metadata)
+        wanted = {"format": FORMAT, "fingerprint": self.setting.fingerprint(seed)}
+        return _genuine(self.bank_path(seed), wanted) is not None
 
     def check_bank(self, seed: int) -> None:
         """Refuse to write over a bank that something else made; a damaged file is none."""
         path, wanted = self.bank_path(seed), {**self.setting.described, "seed": str(seed)}
-        tensors, metadata = _read(path)
-        if not tensors or metadata.get("fingerprint") == self.setting.fingerprint(seed):
+        metadata = _metadata(path)
+        if metadata is None or metadata.get("fingerprint") == self.setting.fingerprint(seed):
             return
         differing = [name for name, value in wanted.items() if metadata.get(name) != value] or ["weights"]
         raise ValueError(
@@ -79,16 +82,24 @@ class Results:
         )
 
 
-def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The tensors and metadata of a safetensors file; nothing where it is missing or not whole."""
+def _genuine(path: Path, wanted: dict[str, str]) -> tuple[dict[str, NDArray[Any]], dict[str, str]] | None:
+    """The tensors and metadata of a file that says what is wanted, and whose checksum says that it is as it was written."""
+    from safetensors import safe_open
+
+    metadata = _metadata(path)
+    if metadata is None or any(metadata.get(name) != value for name, value in wanted.items()):
+        return None
+    with safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return (tensors, metadata) if metadata.get("checksum") == checksum(tensors, metadata) else None
+
+
+def _metadata(path: Path) -> dict[str, str] | None:
+    """What a safetensors file says about itself; None where it is missing or not whole."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+            return dict(file.metadata() or {})
     except (SafetensorError, FileNotFoundError):
-        return {}, {}
-
-
-def _intact(tensors: dict[str, NDArray[Any]], metadata: dict[str, str]) -> bool:
-    return metadata.get("checksum") == checksum(tensors, metadata)
+        return None

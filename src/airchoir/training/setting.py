@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import airchoir
 from airchoir import provenance
 from airchoir.bank import ScoreBank, convert
 from airchoir.jobs import Note
@@ -111,7 +112,7 @@ class Setting:
 
     def bank(self, seed: int, fits: list[Fit]) -> ScoreBank:
         """The bank of a run, from the fits of all its clients in their order."""
-        tensors = {
+        tensors: dict[str, NDArray[Any]] = {
             "test_scores": np.stack([fit.test_scores for fit in fits]),
             "test_labels": self.data.test_labels,
             "val_scores": np.stack([fit.val_scores for fit in fits]),
@@ -133,11 +134,16 @@ class Fitting:
         plan = setting.plan
         self._shards = setting.parts.shards
         self._fitter = fitter(plan.recipe, setting.data, setting.parts.validation, device=plan.device)
+        made_by = {
+            "airchoir": airchoir.__version__,
+            "commit": provenance.commit(),
+            "machine": provenance.machine(),
+        }
+        self._provenance = {**made_by, **self._fitter.provenance()}
 
     def __call__(self, client: Client, note: Note) -> Fit:
         test, val = self._fitter.fit(self._shards[client.index], seed=client.own_seed, report=note)
-        made_by = {"commit": provenance.commit(), "machine": provenance.machine(), **self._fitter.provenance()}
-        return Fit(_for_a_bank(test, client), _for_a_bank(val, client), made_by)
+        return Fit(_for_a_bank(test, client), _for_a_bank(val, client), self._provenance)
 
 
 def checksum(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:
@@ -164,4 +170,5 @@ def _joined(origins: list[dict[str, str]]) -> dict[str, str]:
 
 
 def _common(words: list[dict[str, str]]) -> dict[str, str]:
-    return {name: " and ".join(dict.fromkeys(each.get(name, "none") for each in words)) for name in words[0]}
+    found = {name: dict.fromkeys(each.get(name, "") for each in words) for name in words[0]}
+    return {name: " and ".join(filter(None, values)) for name, values in found.items()}

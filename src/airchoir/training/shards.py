@@ -16,9 +16,7 @@ class Split:
     shards: list[Indices]
 
 
-def split(
-    examples: int, clients: int, *, seed: int, labels: Labels | None = None, skew: float | None = None
-) -> Split:
+def split(examples: int, clients: int, *, seed: int, labels: Labels | None = None, skew: float | None = None) -> Split:
     """Shuffled once; the last 10 % validate, the rest is cut into equal shards [METHOD, Setting].
 
     With `skew` each class is shared out in proportions drawn from Dirichlet(skew, ..., skew) [Yurochkin 2019, Sec. 4]: the
@@ -48,12 +46,12 @@ def split(
 def check_skew(skew: float) -> None:
     """Refuse what is no parameter of a Dirichlet law."""
     if not 0.0 < skew < math.inf:
-        raise ValueError(f"skew must be positive and finite, got {skew:g}; 0.3 is strong, 10 is mild, leave it out for none")
+        raise ValueError(
+            f"skew must be positive and finite, got {skew:g}; 0.3 is strong, 10 is mild, leave it out for none"
+        )
 
 
-def _skewed(
-    order: Indices, labels: Labels, clients: int, *, skew: float, rng: np.random.Generator
-) -> list[Indices]:
+def _skewed(order: Indices, labels: Labels, clients: int, *, skew: float, rng: np.random.Generator) -> list[Indices]:
     held: list[list[Indices]] = [[] for _ in range(clients)]
     for label in np.unique(labels[order]):
         members = order[labels[order] == label]

@@ -1,7 +1,7 @@
 """One step of training on one batch: run as it is, or recorded once as a CUDA graph and replayed."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -36,3 +36,13 @@ def captured(step: Step, size: int, *, stream: "torch.cuda.Stream") -> Step:
         graph.replay()
 
     return replay
+
+
+def batches(order: Any, size: int) -> Iterator[Any]:
+    """Slices of `size`; the last, smaller one is kept.
+
+    >>> list(batches([5, 6, 7], 2))
+    [[5, 6], [7]]
+    """
+    for start in range(0, len(order), size):
+        yield order[start : start + size]

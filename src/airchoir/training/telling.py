@@ -102,7 +102,11 @@ def duration(seconds: float) -> str:
 def summary(outcome: Outcome) -> str:
     """How a run of the queue ended, in one line."""
     words = f"{outcome.fitted} clients fitted, {outcome.kept} kept"
-    return f"{words}; {outcome.left} are left: run the same command again to go on" if outcome.left else f"{words}; all done"
+    return (
+        f"{words}; {outcome.left} are left: run the same command again to go on"
+        if outcome.left
+        else f"{words}; all done"
+    )
 
 
 def _opened(path: Path) -> int:
