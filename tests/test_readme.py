@@ -1,0 +1,52 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from airchoir import ScoreBank
+from airchoir.cli import main
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.fixture
+def after_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digits_bank: "type[ScoreBank]") -> Path:
+    """A folder as the demo leaves it."""
+    monkeypatch.chdir(tmp_path)
+    digits_bank(0).save("airchoir-demo/banks/digits/seed-0.safetensors")
+    return tmp_path
+
+
+def test_the_python_example_runs(after_the_demo: Path) -> None:
+    (example,) = blocks("python")
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert isinstance(names["labels"], np.ndarray)
+    assert names["labels"].shape == names["bank"].test_labels.shape
+
+
+@pytest.mark.parametrize("line", "".join(blocks("sh")).strip().splitlines())
+def test_every_command_runs(line: str, after_the_demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, *arguments = line.split()
+    assert program == "airchoir"
+    assert main(arguments) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_demo_output_shown_is_what_the_demo_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 0
+    (shown,) = blocks("text")
+
+    def shape(text: str) -> list[str]:
+        """The words; digits may differ with the machine and the versions of the libraries."""
+        return [re.sub(r"[\d.,]*\d", "#", " ".join(line.split())) for line in text.strip().splitlines()]
+
+    assert shape(capsys.readouterr().out) == shape(shown)
