@@ -24,6 +24,7 @@ QUESTIONS = (
     "import_time",
     "monte_carlo",
     "training_speed",
+    "privacy",
 )
 
 

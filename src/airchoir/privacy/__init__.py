@@ -10,12 +10,14 @@ An accountant is a theorem: it bounds delta. `calibrate` turns any of them aroun
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, final
 
 import numpy as np
 
+from airchoir._types import Float
 from airchoir.participation import Participation
-from airchoir.privacy import calibrate
+from airchoir.privacy import calibrate, composition
+from airchoir.privacy.loss_law import Profile
 from airchoir.registry import lookup
 from airchoir.rules import Geometry
 
@@ -30,11 +32,16 @@ class Accountant(ABC):
         """The name of the statement that applies, for people."""
 
     @abstractmethod
-    def log_delta(self, epsilon: float, sigma: float, *, geometry: Geometry, hidden: Participation) -> float:
-        """An upper bound on log delta of one query, non-increasing in `epsilon` and in `sigma`.
+    def log_deltas(self, epsilons: Float, sigma: float, *, geometry: Geometry, hidden: Participation) -> Float:
+        """An upper bound on log delta of one query for every epsilon, non-increasing in epsilon and in `sigma`.
 
         `hidden` is the law of the participant set as far as the server cannot see it (one client: nothing hidden).
         """
+
+    @final
+    def log_delta(self, epsilon: float, sigma: float, *, geometry: Geometry, hidden: Participation) -> float:
+        """`log_deltas` of one epsilon."""
+        return float(self.log_deltas(np.array([epsilon]), sigma, geometry=geometry, hidden=hidden)[0])
 
 
 @dataclass(frozen=True)
@@ -76,11 +83,16 @@ def NoPrivacy() -> Privacy:  # noqa: N802  (reads as the value it is)
 def sigma_for(
     epsilon: float, delta: float, *, accountant: str, geometry: Geometry, hidden: Participation, queries: int = 1
 ) -> float:
-    """The smallest sigma at which the accountant's bound on delta is at most `delta`, rounded up."""
+    """The smallest sigma at which the accountant's bound on delta is at most `delta`, rounded up.
+
+    For `queries` > 1 with random participation within a relative 1e-7, always on the private side.
+    """
     check_epsilon(epsilon)
     check_delta(delta)
     bound = _bound(accountant, geometry, hidden, queries)
-    return calibrate.sigma(bound, epsilon, delta)
+    if queries == 1 or hidden.certain:
+        return calibrate.sigma(bound, epsilon, delta)
+    return calibrate.costly_sigma(bound, epsilon, delta, start=math.sqrt(queries), tolerance=1e-7)
 
 
 def delta_for(
@@ -98,7 +110,10 @@ def epsilon_for(
     """The smallest epsilon at which the accountant's bound on delta is at most `delta`, rounded up."""
     check_delta(delta)
     check_sigma(sigma)
-    return calibrate.epsilon(_bound(accountant, geometry, hidden, queries), delta, sigma)
+    check_queries(queries)
+    if queries == 1 or hidden.certain:
+        return calibrate.epsilon(_bound(accountant, geometry, hidden, queries), delta, sigma)
+    return composition.epsilon(_profile(accountant, geometry, hidden, sigma), float(delta), queries=queries)
 
 
 def find_accountant(name: str) -> Accountant:
@@ -110,12 +125,17 @@ def find_accountant(name: str) -> Accountant:
 def _bound(accountant: str, geometry: Geometry, hidden: Participation, queries: int) -> calibrate.LogDelta:
     theorem = find_accountant(accountant)
     check_queries(queries)
-    if queries > 1 and hidden.certain:  # T queries are one Gaussian with mu = C sqrt(T) / sigma
-        root = math.sqrt(queries)
-        return lambda epsilon, sigma: theorem.log_delta(epsilon, sigma / root, geometry=geometry, hidden=hidden)
-    if queries > 1:
-        raise NotImplementedError("many queries with random participation")
-    return lambda epsilon, sigma: theorem.log_delta(epsilon, sigma, geometry=geometry, hidden=hidden)
+    if queries > 1 and not hidden.certain:
+        return lambda epsilon, sigma: composition.log_delta(
+            _profile(accountant, geometry, hidden, sigma), epsilon, queries=queries
+        )
+    root = math.sqrt(queries)  # T queries are one Gaussian with mu = C sqrt(T) / sigma
+    return lambda epsilon, sigma: theorem.log_delta(epsilon, sigma / root, geometry=geometry, hidden=hidden)
+
+
+def _profile(accountant: str, geometry: Geometry, hidden: Participation, sigma: float) -> Profile:
+    theorem = find_accountant(accountant)
+    return lambda epsilons: theorem.log_deltas(epsilons, float(sigma), geometry=geometry, hidden=hidden)
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -27,6 +27,14 @@ def sigma(log_delta: LogDelta, epsilon: float, delta: float) -> float:
     return smallest(lambda sigma: log_delta(epsilon, sigma) <= target, start=1.0)
 
 
+def costly_sigma(log_delta: LogDelta, epsilon: float, delta: float, *, start: float, tolerance: float) -> float:
+    """`sigma` with few evaluations of a smooth bound, too large by a relative `tolerance` at most."""
+    epsilon, target = float(epsilon), math.log(delta)
+    if log_delta(epsilon, 0.0) <= target:
+        return 0.0
+    return smallest_smooth(lambda sigma: log_delta(epsilon, sigma) - target, start=start, tolerance=tolerance)
+
+
 def epsilon(log_delta: LogDelta, delta: float, sigma: float) -> float:
     """The smallest epsilon with bound(epsilon, sigma) <= delta; 0 exactly where delta(0) is enough."""
     sigma, target = float(sigma), math.log(delta)

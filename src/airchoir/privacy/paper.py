@@ -3,9 +3,13 @@
 import math
 from typing import ClassVar
 
+import numpy as np
+
+from airchoir._types import Float
 from airchoir.participation import Participation
 from airchoir.privacy import Accountant
-from airchoir.privacy.gaussian import log_delta
+from airchoir.privacy.gaussian import log_deltas
+from airchoir.privacy.sampling import inner_epsilons, log_inclusion
 from airchoir.rules import Geometry
 
 
@@ -22,7 +26,7 @@ class Paper(Accountant):
     def theorem(self, hidden: Participation) -> str:
         return "Theorem 1" if hidden.certain else "Theorem 2"
 
-    def log_delta(self, epsilon: float, sigma: float, *, geometry: Geometry, hidden: Participation) -> float:
+    def log_deltas(self, epsilons: Float, sigma: float, *, geometry: Geometry, hidden: Participation) -> Float:
         eta = hidden.inclusion
         if eta < 1.0 and geometry.largest_norm > geometry.sensitivity:
             raise ValueError(
@@ -30,7 +34,7 @@ class Paper(Accountant):
                 f"{geometry.sensitivity:g}; use participation 1 or shorter symbols"
             )
         mu = geometry.sensitivity / sigma if sigma > 0.0 else math.inf
-        return math.log(eta) + log_delta(inner_epsilon(epsilon, eta), mu)
+        return log_inclusion(hidden) + log_deltas(inner_epsilons(epsilons, eta), mu)
 
 
 def inner_epsilon(epsilon: float, eta: float) -> float:
@@ -39,8 +43,4 @@ def inner_epsilon(epsilon: float, eta: float) -> float:
     >>> inner_epsilon(1.0, 1.0)
     1.0
     """
-    if eta == 1.0 or epsilon == math.inf:
-        return epsilon
-    if epsilon > 700.0:
-        return epsilon - math.log(eta) + math.log1p((eta - 1.0) * math.exp(-epsilon))
-    return math.log1p(math.expm1(epsilon) / eta)
+    return float(inner_epsilons(np.array([epsilon]), eta)[0])

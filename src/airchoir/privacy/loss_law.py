@@ -1,0 +1,96 @@
+"""The privacy-loss law of one query, from a bound on its delta [Doroshenko et al. 2022, connect the dots]."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from airchoir._types import Float
+
+Profile = Callable[[Float], Float]
+"""Every epsilon >= 0 -> an upper bound on log delta of one query."""
+
+_ROUNDING = 4.0 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class LossLaw:
+    """The law of one privacy loss L = log dP/dQ under P: finitely many values, and infinity."""
+
+    losses: Float
+    """Rising."""
+    log_mass: Float
+    log_infinite: float
+    """log P(L = infinity)."""
+
+    def cumulant(self, tilt: float) -> tuple[float, float]:
+        """K = log E e^(tilt L) over the finite losses, and its derivative, the tilted mean."""
+        logs = self.log_mass + tilt * self.losses
+        top = float(logs.max())
+        weights = np.exp(logs - top)
+        total = float(weights.sum())
+        return top + math.log(total), float((weights * self.losses).sum()) / total
+
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation of the finite losses."""
+        mass = np.exp(self.log_mass - self.cumulant(0.0)[0])
+        mean = float((mass * self.losses).sum())
+        return mean, math.sqrt(float((mass * (self.losses - mean) ** 2).sum()))
+
+    def tilted(self, tilt: float) -> "LossLaw":
+        """The law with masses e^(tilt L - K)."""
+        log_mass = self.log_mass + tilt * self.losses - self.cumulant(tilt)[0]
+        return LossLaw(self.losses, log_mass, self.log_infinite)
+
+    def tilt_towards(self, mean: float) -> float:
+        """The tilt >= 0 at which a loss has this mean, roughly: the one of Chernoff's bound."""
+        return self._tilt(lambda tilt: self.cumulant(tilt)[1] >= mean, +1.0)
+
+    def tilt_down_to(self, level: float, sign: float) -> float:
+        """The tilt of this sign at which Chernoff's bound K - tilt K' has fallen to `level`, roughly."""
+
+        def fallen(tilt: float) -> bool:
+            cumulant, mean = self.cumulant(tilt)
+            return cumulant - tilt * mean <= level
+
+        return self._tilt(fallen, sign)
+
+    def _tilt(self, reached: Callable[[float], bool], sign: float) -> float:
+        """The tilt from which on a condition holds, within 1 %; the largest that changes anything where it never does."""
+        if reached(0.0) or len(self.losses) == 1:
+            return 0.0
+        far = 1e-3 / float(np.abs(self.losses).max())
+        most = 1e3 / float(np.diff(self.losses).min())
+        while not reached(sign * far) and far < most:
+            far *= 2.0
+        near = far / 2.0
+        for _ in range(6):
+            middle = (near + far) / 2.0
+            near, far = (near, middle) if reached(sign * middle) else (middle, far)
+        return sign * far
+
+
+def chords(losses: Float, log_bound: Float) -> LossLaw:
+    """The law whose profile is the bound's chords between the nodes e^losses, 0 = losses[0] < ..., constant beyond the last.
+
+    Where a chord's slope in alpha = e^epsilon changes there is mass; loss -l has e^-l of the mass of loss l, by symmetry, and
+    loss 0 has the rest. A mass that came out negative, by rounding or where the bound is not quite convex, is 0: more mass
+    is more delta, as long as all of it is at least 1.
+
+    >>> law = chords(np.array([0.0, 1.0, 2.0]), np.log([0.4, 0.1, 0.01]))
+    >>> law.losses, np.exp(law.log_mass).round(4)
+    (array([-2., -1.,  0.,  1.,  2.]), array([0.0193, 0.1553, 0.2508, 0.4222, 0.1424]))
+    """
+    log_bound = np.minimum(log_bound, 0.0)
+    fall = np.maximum(-np.diff(np.exp(log_bound)), 0.0)
+    gap = np.diff(losses)
+    left = fall / -np.expm1(-gap)
+    right = left * np.exp(-gap)
+    mass = np.maximum(left - np.append(right[1:], 0.0), 0.0) + _ROUNDING * left
+    opposite = mass * np.exp(-losses[1:])
+    middle = max(1.0 - math.exp(log_bound[-1]) - float((mass + opposite).sum()), 0.0) + 4 * _ROUNDING
+    masses = np.concatenate([opposite[::-1], [middle], mass])
+    values = np.concatenate([-losses[:0:-1], losses])
+    possible = masses > 0.0
+    return LossLaw(values[possible], np.log(masses[possible]), float(log_bound[-1]))
