@@ -695,3 +695,7 @@ def test_what_is_not_real_numbers_of_rank_three_is_refused(scores: np.ndarray, l
     message = refusal(lambda: convert(scores, "float32", logits=logits))
     assert str(scores.dtype) in message
     assert str(scores.shape) in message
+
+
+def test_a_device_is_refused_by_name() -> None:
+    assert "/dev/null is no regular file" in refusal(lambda: ScoreBank.load("/dev/null"))

@@ -224,6 +224,8 @@ def _existing(path: Path) -> Path:
         raise ValueError(f"{path} is a folder; give the name of a file")
     if not path.exists():
         raise ValueError(f"{path} does not exist; check the name")
+    if not path.is_file():
+        raise ValueError(f"{path} is no regular file; give the name of a file on a disk")
     return path
 
 

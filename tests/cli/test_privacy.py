@@ -156,6 +156,67 @@ def test_people_read_the_answer_first_and_then_the_theorem(
     assert f"paper ({theorem})" in ran.out
 
 
+# --- all accountants side by side
+
+
+def side_by_side(out: str) -> dict[str, tuple[str, str]]:
+    """sigma and assumption of each accountant in the second table, by the name with its mark."""
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line.startswith("│")]
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3}
+
+
+@pytest.mark.parametrize("chosen", [None, *plugins(Accountant)])
+@pytest.mark.parametrize("access", ["over-the-air", "always-on"])
+def test_sigma_shows_every_accountant_with_its_assumption_and_marks_the_one_that_ran(
+    run: Any, read_json: Any, chosen: str | None, access: str
+) -> None:
+    line = ["privacy", "sigma", "--epsilon", "1", "--participation", "0.5", "--access", access]
+    ran = run(*line, *(["--accountant", chosen] if chosen else []))
+    assert (ran.status, ran.err) == (0, "")
+    shown, marked = side_by_side(ran.out), chosen or "paper"
+    assert {name.removesuffix(" *") for name in shown} == set(plugins(Accountant))
+    assert [name for name in shown if name.endswith(" *")] == [f"{marked} *"]
+    for name, (sigma, assumption) in shown.items():
+        accountant = name.removesuffix(" *")
+        found = read_json(*line, "--accountant", accountant)
+        assert float(sigma) == pytest.approx(found["sigma"], rel=1e-11)
+        assert assumption == plugins(Accountant)[accountant].assumption
+        if accountant == marked:
+            assert f"* ran: {marked} ({found['theorem']})" in ran.out
+
+
+def test_no_two_accountants_state_the_same_assumption() -> None:
+    stated = [accountant.assumption for accountant in plugins(Accountant).values()]
+    assert len(set(stated)) == len(stated)
+    assert all("\n" not in sentence and 20 < len(sentence) < 90 for sentence in stated)
+
+
+def test_an_accountant_that_refuses_says_why_and_the_others_still_answer(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ValueError("not for this choir; use another")
+
+    monkeypatch.setattr(plugins(Accountant)["tight"], "log_deltas", refuse)
+    ran = run("privacy", "sigma", "--epsilon", "1", "--participation", "0.5")
+    assert ran.status == 0
+    shown = side_by_side(ran.out)
+    assert shown["tight"] == ("refused", "not for this choir; use another")
+    assert float(shown["counted"][0]) == pytest.approx(4.3774173460, rel=1e-9)
+
+
+@pytest.mark.parametrize("line", [["--participation", "1"], ["--access", "orthogonal", "--participation", "0.5"]])
+def test_where_no_participation_is_counted_on_the_assumptions_are_said_not_to_matter(run: Any, line: list[str]) -> None:
+    ran = run("privacy", "sigma", "--epsilon", "1", *line)
+    assert "every accountant is Theorem 1 and needs none of these" in ran.out
+    assert len({sigma for sigma, _ in side_by_side(ran.out).values()}) == 1
+
+
+def test_only_sigma_is_compared(run: Any) -> None:
+    for answer in ("delta", "epsilon"):
+        assert side_by_side(run("privacy", answer, "--sigma", "5").out) == {}
+
+
 # --- bad input
 
 BAD: dict[str, list[tuple[str, str, str]]] = {

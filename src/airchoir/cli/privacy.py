@@ -10,10 +10,12 @@ import typer
 
 from airchoir.access import check_covers_lost
 from airchoir.cli import audit, options, plan
-from airchoir.cli.output import console, number, print_json, table
+from airchoir.cli.output import console, foldable, number, print_json, table
 from airchoir.cli.setting import Setting
-from airchoir.privacy import delta_for, epsilon_for, sigma_for
+from airchoir.participation import Participation
+from airchoir.privacy import Accountant, delta_for, epsilon_for, find_accountant, sigma_for
 from airchoir.privacy.losses import remaining_sigma
+from airchoir.registry import plugins
 
 _HELP = "What noise buys what promise: sigma, delta or epsilon from the others."
 app = typer.Typer(help=_HELP, invoke_without_command=True)
@@ -73,6 +75,8 @@ def _solve(answer: str) -> Callable[..., None]:
             print_json(record)
         else:
             _show(answer, record)
+            if answer == "sigma":
+                _compare(terms, known, record)
 
     signature = inspect.signature(command)
     asked_for = [parameter for name, parameter in signature.parameters.items() if name != answer]
@@ -153,3 +157,32 @@ def _show(answer: str, record: dict[str, Any]) -> None:
     made.add_row("accountant", f"{record['accountant']} ({record['theorem']})")
     console().print(f"{answer} = {number(record[answer], 12)}")
     console().print(made)
+
+
+def _compare(terms: Terms, known: dict[str, Any], record: dict[str, Any]) -> None:
+    """Every accountant's sigma and what it rests on, so that nobody picks the smallest by accident."""
+    ran = record["accountant"]
+    made = table("accountant", "sigma", "assumption")
+    made.columns[-1].justify = "left"
+    foldable(made.columns[-1])
+    for name in plugins(Accountant):
+        try:
+            sigma = record["sigma"] if name == ran else terms.solve("sigma", known, name)
+            cells = number(sigma, 12), find_accountant(name).assumption
+        except ValueError as reason:
+            cells = "refused", str(reason)
+        made.add_row(f"{name} *" if name == ran else name, *cells)
+    printer = console()
+    printer.print(made)
+    printer.print(f"* ran: {ran} ({record['theorem']}); another accountant only with --accountant", soft_wrap=True)
+    for remark in _what_does_not_matter(terms.setting.hidden):
+        printer.print(remark, soft_wrap=True)
+
+
+def _what_does_not_matter(hidden: Participation) -> list[str]:
+    """Where the assumptions above are not needed, and why."""
+    if hidden.certain:
+        return ["No random participation is counted on here: every accountant is Theorem 1 and needs none of these."]
+    if hidden.at_least == 0:
+        return ["Everyone transmits in every round here: counting transmitters tells the server nothing about |P_t|."]
+    return []

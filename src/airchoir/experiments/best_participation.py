@@ -28,8 +28,12 @@ class Point:
     """One contender at one participation."""
 
     contender: str
-    participation: float
+    scheme: Scheme
     estimate: Estimate
+
+    @property
+    def participation(self) -> float:
+        return self.scheme.participation
 
 
 def best_participation(
@@ -47,7 +51,7 @@ def best_participation(
         for participation in participations:
             privacy = Privacy(epsilon, delta, accountant=accountant)
             scheme = Scheme(access=access, privacy=privacy, participation=participation)
-            points.append(Point(contender, participation, pool([evaluate(scheme, bank) for bank in banks])))
+            points.append(Point(contender, scheme, pool([evaluate(scheme, bank) for bank in banks])))
             report(len(points), len(CONTENDERS) * len(participations))
     return points
 

@@ -26,6 +26,8 @@ class Accountant(ABC):
     """A theorem that bounds delta, given how symbols differ and which sampling the server cannot see."""
 
     name: ClassVar[str]
+    assumption: ClassVar[str]
+    """What must hold of the server for random participation to count, in one short sentence, for people."""
 
     @abstractmethod
     def theorem(self, hidden: Participation) -> str:
@@ -91,8 +93,15 @@ def sigma_for(
     check_delta(delta)
     bound = _bound(accountant, geometry, hidden, queries)
     if queries == 1 or hidden.certain:
-        return calibrate.sigma(bound, epsilon, delta)
-    return calibrate.costly_sigma(bound, epsilon, delta, start=math.sqrt(queries), tolerance=1e-7)
+        sigma = calibrate.sigma(bound, epsilon, delta)
+    else:
+        sigma = calibrate.costly_sigma(bound, epsilon, delta, start=math.sqrt(queries), tolerance=1e-7)
+    if sigma == math.inf:
+        raise ValueError(
+            f"no noise is known to keep {queries:,} queries within epsilon {epsilon:g} at delta {delta:g}, accountant "
+            f"{accountant}; ask for fewer queries, or a larger budget"
+        )
+    return sigma
 
 
 def delta_for(

@@ -9,6 +9,8 @@ single precision, and the bound would not be one.
 import math
 from collections.abc import Callable
 
+_SMALLEST_LOG, _LARGEST_LOG = -708.0, 709.0
+
 LogDelta = Callable[[float, float], float]
 """(epsilon, sigma) -> an upper bound on log delta."""
 
@@ -73,30 +75,36 @@ def smallest_smooth(excess: Callable[[float], float], *, start: float, tolerance
     >>> round(smallest_smooth(lambda x: 2.0 - x * x, start=1.0), 11)
     1.41421356237
     """
-    low = high = math.log(start)
+    found = low = high = math.log(start)
     low_excess = high_excess = excess(start)
     stride = math.log(2.0)
     while high_excess > 0.0:
         low, low_excess = high, high_excess
         high, stride = high + stride, 2.0 * stride
-        if high > 709.0:
+        if high > _LARGEST_LOG:
             return math.inf
         high_excess = excess(math.exp(high))
     while low_excess <= 0.0:
         high, high_excess = low, low_excess
-        low, stride = low - stride, 2.0 * stride
-        if low < -708.0:
-            return math.exp(high)
+        if low == _SMALLEST_LOG:
+            break
+        low, stride = max(low - stride, _SMALLEST_LOG), 2.0 * stride
         low_excess = excess(math.exp(low))
-    return _interpolate(excess, (low, low_excess), (high, high_excess), tolerance=tolerance)
+    found = start if high == found else math.exp(high)
+    return _interpolate(excess, (low, low_excess), (high, high_excess), found=found, tolerance=tolerance)
 
 
 def _interpolate(
-    excess: Callable[[float], float], low: tuple[float, float], high: tuple[float, float], *, tolerance: float
+    excess: Callable[[float], float],
+    low: tuple[float, float],
+    high: tuple[float, float],
+    *,
+    found: float,
+    tolerance: float,
 ) -> float:
     (low_at, low_excess), (high_at, high_excess) = low, high
     radius = tolerance / 2.0
-    slack = radius * 2.0 ** (1 + max(0, math.ceil(math.log2((high_at - low_at) / tolerance))))
+    slack = radius * 2.0 ** (1 + max(0, math.ceil(math.log2(max(high_at - low_at, tolerance) / tolerance))))
     while high_at - low_at > tolerance:
         middle, width = (low_at + high_at) / 2.0, high_at - low_at
         secant = middle
@@ -105,10 +113,13 @@ def _interpolate(
         truncated = secant + math.copysign(min(0.2 * width * width, abs(middle - secant)), middle - secant)
         within = max(slack - width / 2.0, 0.0)
         at = min(max(truncated, middle - within), middle + within)
+        at = at if low_at < at < high_at else middle
+        if not low_at < at < high_at:
+            break
         slack /= 2.0
         value = excess(math.exp(at))
         if value <= 0.0:
-            high_at, high_excess = at, value
+            high_at, high_excess, found = at, value, math.exp(at)
         else:
             low_at, low_excess = at, value
-    return math.exp(high_at)
+    return found

@@ -94,14 +94,16 @@ class _Single:
     queries: int
     losses: Float
     log_bound: Float
+    scale: float
+    """Where the bound is an e-th of what it is at 0."""
 
     @staticmethod
     def of(profile: Profile, queries: int) -> "_Single":
         log_bound = profile(_COARSE)
-        # Chords much shorter than the scale on which the bound falls would be rounding noise.
-        scale = _COARSE[int(np.argmax(log_bound < log_bound[0] - 1.0))]
+        scale = float(_COARSE[int(np.argmax(log_bound < log_bound[0] - 1.0))])
+        # Chords much shorter than that would be rounding noise.
         kept = (_COARSE == 0.0) | (scale * 2.0**-10 <= _COARSE)
-        return _Single(profile, queries, _COARSE[kept], log_bound[kept])
+        return _Single(profile, queries, _COARSE[kept], log_bound[kept], scale)
 
     def last(self, log_delta: float) -> int:
         """The node from which on losses no longer matter to a delta_T of this size."""
@@ -124,13 +126,16 @@ class _Single:
         return self.queries * law.cumulant(tilt)[0] - tilt * epsilon
 
 
-def _nodes(law: LossLaw, tilt: float, step: float) -> Float:
+def _nodes(law: LossLaw, tilt: float, *, scale: float, step: float) -> Float:
     """Where the bound is evaluated: multiples of `step`, no denser than losses matter near this tilt."""
     means, deviations = np.transpose([law.tilted(share * tilt).moments() for share in (0.0, 0.5, 1.0)])
+    # Rare large losses make the deviation say nothing of the usual ones.
+    deviations[0] = min(deviations[0], 2.0 * scale)
     reach = float(law.losses[-1])
     losses = np.append(0.0, np.geomspace(step, max(reach, 2 * step), 4096))
     far = np.maximum(means[0] - losses, 0.0) + np.maximum(losses - means[-1], 0.0)
-    spacing = np.interp(losses, means, deviations) / _NODES_PER_DEVIATION + _GROWTH * far
+    usual = deviations[0] + np.abs(losses - means[0])
+    spacing = np.minimum(np.interp(losses, means, deviations), usual) / _NODES_PER_DEVIATION + _GROWTH * far
     spacing = np.minimum(spacing, _LIFT * np.sqrt(losses))  # a chord lifts a loss by spacing^2 / 12
     density = 1.0 / np.maximum(spacing, np.maximum(step, 1e-4 * losses))
     count = np.append(0.0, np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(losses)))
@@ -189,9 +194,20 @@ class _Total:
         return calibrate.smallest_smooth(lambda epsilon: self.log_delta(epsilon) - target, start=max(middle, 1e-9))
 
 
-_TRIVIAL = _Total(
-    tilt=0.0, log_scale=0.0, sums=np.zeros(1), masses=np.zeros(1), slack=0.0, log_missing=0.0, log_allowance=0.0
-)
+def _only_infinite(epsilon: float, log_probability: float) -> _Total:
+    """The law of a sum that exceeds epsilon only where it is infinite."""
+    return _Total(
+        tilt=0.0,
+        log_scale=0.0,
+        sums=np.full(1, epsilon),
+        masses=np.zeros(1),
+        slack=0.0,
+        log_missing=log_probability,
+        log_allowance=0.0,
+    )
+
+
+_TRIVIAL = _only_infinite(0.0, 0.0)
 """What is left to say where so many queries do not fit the largest window: delta is at most 1."""
 
 
@@ -234,16 +250,18 @@ def _compose(
 ) -> _Total:
     """The sum's law tilted towards epsilon, on a window that leaves out what is negligible against this log delta_T."""
     queries, tilt = single.queries, coarse.tilt_towards(epsilon / single.queries)
+    if epsilon >= queries * coarse.losses[-1]:
+        return _only_infinite(epsilon, _at_least_once(coarse.log_infinite, queries))
     outside = min(log_delta - single.log_chernoff(coarse, epsilon), 0.0) + 1.5 * _NEGLIGIBLE
     step = _step(coarse, tilt, queries) * coarseness
     largest = _LARGEST / min(coarseness, 4.0)
     while True:
-        nodes = _nodes(coarse, tilt, step)
+        nodes = _nodes(coarse, tilt, scale=single.scale, step=step)
         law = chords(nodes, single.profile(nodes))
         tilted = law.tilted(tilt)
         low, high = (tilted.tilt_down_to(outside / queries, sign) for sign in (-1.0, +1.0))
         lowest, highest = queries * tilted.cumulant(low)[1], queries * tilted.cumulant(high)[1]
-        top = min(highest, epsilon - outside / tilt) if tilt > 0.0 else highest
+        top = max(epsilon, min(highest, epsilon - outside / tilt) if tilt > 0.0 else highest)
         # Sums from outside (lowest, highest) are rare; the others must not be wrapped into (epsilon, top).
         steps = max(top - lowest, highest - epsilon) / step + 2.0
         size = 2 ** max(5, math.ceil(math.log2(8 / 7 * steps)))
@@ -252,10 +270,12 @@ def _compose(
         step *= size / largest
     if size > largest:
         return _TRIVIAL
-    last = math.ceil(top / step / (size // 8)) * (size // 8)  # the same window for neighbouring epsilons
+    last = (math.floor(top / step / (size // 8)) + 1) * (size // 8)  # the same window for neighbouring epsilons
     masses, slack = _convolve(tilted, queries=queries, step=step, window=(last - size, size), kind=kind)
     cumulant, _ = law.cumulant(tilt)
     beyond = min(queries * tilted.cumulant(high)[0] - high * last * step, 0.0) + queries * cumulant - tilt * last * step
+    if last * step > queries * law.losses[-1]:
+        beyond = -math.inf
     infinite = _at_least_once(law.log_infinite, queries)
     magnitude = 10.0 + abs(cumulant) + tilt * float((np.exp(tilted.log_mass) * np.abs(law.losses)).sum())
     return _Total(

@@ -34,6 +34,7 @@ class Counted(Accountant):
     """
 
     name: ClassVar[str] = "counted"
+    assumption: ClassVar[str] = "the server may count the transmitters, so it learns |P_t|, but never P_t"
 
     def theorem(self, hidden: Participation) -> str:
         if hidden.at_least == 0:

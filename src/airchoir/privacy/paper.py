@@ -22,6 +22,7 @@ class Paper(Accountant):
     """
 
     name: ClassVar[str] = "paper"
+    assumption: ClassVar[str] = "the server learns neither P_t nor |P_t| (Theorem 2, as published)"
 
     def theorem(self, hidden: Participation) -> str:
         return "Theorem 1" if hidden.certain else "Theorem 2"

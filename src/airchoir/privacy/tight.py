@@ -27,6 +27,7 @@ class Tight(Accountant):
     """
 
     name: ClassVar[str] = "tight"
+    assumption: ClassVar[str] = "the server learns neither P_t nor |P_t| (our proof, not yet peer-reviewed)"
 
     def theorem(self, hidden: Participation) -> str:
         return "Theorem 1" if hidden.certain else "Theorem 2, tightened"
