@@ -665,7 +665,10 @@ def test_extreme_logits_become_one_hot_without_a_warning() -> None:
 def test_integer_arrays_are_read_as_numbers(source: type) -> None:
     one_hot = np.eye(3, dtype=source)[None]
     np.testing.assert_array_equal(convert(one_hot, "float16", logits=False), one_hot)
-    np.testing.assert_allclose(convert(one_hot, "float32", logits=True)[0, 0, 0], np.e / (np.e + 2), rtol=1e-7)
+    np.testing.assert_allclose(
+        convert(one_hot * 2, "float32", logits=True)[0, 0, 0], np.e**2 / (np.e**2 + 2), rtol=1e-7
+    )
+    assert "probabilities already" in refusal(lambda: convert(one_hot, "float32", logits=True))
     counts = np.full((1, 1, 3), 100, dtype=source)
     assert "sum to 300" in refusal(lambda: ScoreBank(convert(counts, "float32", logits=False), LABELS[:1]))
 

@@ -78,9 +78,10 @@ class ScoreBank:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bank; the final name appears only when every byte is on the disk."""
-        write_tensors(Path(path), self._tensors(), {**self.metadata, "format": FORMAT})
+        write_tensors(Path(path), self.tensors(), {**self.metadata, "format": FORMAT})
 
-    def _tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """What the file holds, by name."""
         tensors = {name: getattr(self, name) for name in sorted(_REQUIRED | _OPTIONAL)}
         return {name: value for name, value in tensors.items() if value is not None}
 
@@ -210,6 +211,8 @@ def _without_rounding(rows: NDArray[Any], tolerance: float) -> NDArray[np.float6
 
 def _softmax(rows: NDArray[Any], client: int) -> NDArray[np.float64]:
     shifted = rows.astype(np.float64)
+    if shifted.min(initial=1.0) >= 0.0 and np.all(np.abs(shifted.sum(axis=-1) - 1.0) <= 1e-3):
+        raise ValueError(f"the logits of client {client} are probabilities already; leave --logits out")
     bad = np.flatnonzero(~np.isfinite(shifted).all(axis=-1))
     if len(bad):
         raise ValueError(f"logits of client {client}, query {bad[0]} are not finite; mend the model's output")
@@ -282,14 +285,18 @@ def _check_split(split: str, scores: NDArray[Any], labels: NDArray[Any]) -> None
         raise ValueError(f"{split}_scores have {clients} clients and {queries} queries; a bank needs one of each")
     if classes < 2:
         raise ValueError(f"{split}_scores have {classes} class(es); deciding needs at least 2")
-    if labels.dtype != np.int64 or labels.shape != (queries,):
+    if labels.shape != (queries,):
         raise ValueError(
-            f"{split}_labels must be int64 of shape ({queries},), got {labels.dtype} {labels.shape}; use .astype(int64)"
+            f"{split}_labels must have shape ({queries},), one for each query, got {labels.shape}; scores are (clients, "
+            f"queries, classes), and one-hot labels need argmax"
         )
+    if labels.dtype != np.int64:
+        raise ValueError(f"{split}_labels must be int64, got {labels.dtype}; use .astype(int64)")
     bad = np.flatnonzero((labels < 0) | (labels >= classes))
     if len(bad):
         raise ValueError(
-            f"{split}_labels of query {bad[0]} is {labels[bad[0]]}; labels lie in 0..{classes - 1} for {classes} classes"
+            f"{split}_labels of query {bad[0]} is {labels[bad[0]]}; labels lie in 0..{classes - 1} for {classes} classes: "
+            "number them from 0"
         )
     _check_rows(split, scores)
 

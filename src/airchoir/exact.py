@@ -30,8 +30,8 @@ def evaluate(
     """Expected accuracy and F1 of a scheme on a bank, and their standard deviation over independent repeats.
 
     Without random numbers where everyone takes part, and for votes with random participation where the clients share the
-    noise (over the air). Elsewhere participant sets are drawn from `seed`, as many per query as bring the standard error
-    of macro-F1 to `tolerance`, and the noise is integrated exactly given each set.
+    noise and none may be lost (over the air; always-on in any case). Elsewhere participant sets are drawn from `seed`, as
+    many per query as bring the standard error of macro-F1 to `tolerance`, and the noise is integrated exactly given each.
     """
     check_tolerance(tolerance)
     link = scheme.link(bank)

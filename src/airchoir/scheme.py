@@ -29,6 +29,10 @@ class Scheme:
     participation: float = 1.0
 
     def __post_init__(self) -> None:
+        for part, kind in (("rule", Rule), ("access", Access), ("channel", Channel), ("privacy", Privacy)):
+            given = getattr(self, part)
+            if not isinstance(given, kind):
+                raise ValueError(f"{part} must be an instance of {kind.__name__}, got {given!r}; see airchoir.Scheme()")
         check_participation(self.participation)
         self.channel.check_participation(self.participation)
         if self.access.always_on_air and self.channel.fades:
@@ -43,20 +47,20 @@ class Scheme:
         lost = self.privacy.lost
         roster = self.access.roster(bank)
         check_lost(lost, len(roster))
-        participation = self.access.participation(len(roster), self.participation, lost)
-        promise = self.rule.geometry(bank.classes), self.access.hidden(participation, lost)
+        law = self.access.participation(len(roster), self.participation, lost)
+        promise = self.rule.geometry(bank.classes), self.access.hidden(law, lost)
         sigma = bank.remember(("sigma", self.privacy, *promise), lambda: self.privacy.sigma(*promise))
         slots = self.access.slots(len(roster))
-        noise_power = self.access.mean_client_noise_variance(sigma, participation, lost)
+        noise_power = self.access.mean_client_noise_variance(sigma, law, lost)
         power = (symbol_power(self.rule, bank)[roster] + noise_power) * self.channel.inversion_cost(self.participation)
         return Link(
             classes=bank.classes,
             roster=roster,
-            participation=participation,
+            participation=law,
             sigma=sigma,
             lost=lost,
             slots=slots,
-            slot_use=self.access.slot_use(participation),
+            slot_use=self.access.slot_use(law),
             amplitudes=amplitudes(power, slots),
             receiver_noise_variance=10.0 ** (-self.channel.snr_db / 10.0),
         )

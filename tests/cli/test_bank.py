@@ -85,7 +85,7 @@ def test_logits_become_the_softmax_in_test_and_validation(run: Any, folder: Path
 def test_metadata_are_kept_as_given(run: Any, arrays: Path) -> None:
     metadata = {"task": "my-task", "note": "a=b, c", "empty": "", "recipe": '{"epochs": 3}'}
     pairs = [word for key, value in metadata.items() for word in ("--meta", f"{key}={value}")]
-    assert run("bank", "import", *PLAIN.split(), "--out", "bank", *pairs, "--meta", "format=7").status == 0
+    assert run("bank", "import", *PLAIN.split(), "--out", "bank", *pairs).status == 0
     assert ScoreBank.load(arrays / "bank").metadata == {**metadata, "format": "1"}
 
 
@@ -253,3 +253,28 @@ def test_check_of_a_bad_bank_among_good_ones_exits_2_and_names_the_first_bad_one
     assert ran.err.count("\n") == 1
     assert "first.safetensors" in ran.err
     assert str(good) not in ran.err
+
+
+@pytest.mark.parametrize("name", ["format", "checksum", "fingerprint"])
+def test_metadata_that_airchoir_writes_itself_cannot_be_set(run: Any, arrays: Path, name: str) -> None:
+    refused = run("bank", "import", *PLAIN.split(), "--out", "bank", "--meta", f"{name}=7")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert not (arrays / "bank").exists()
+
+
+def test_an_import_never_overwrites_what_it_is_made_of(run: Any, arrays: Path) -> None:
+    before = (arrays / "test_scores.npy").read_bytes()
+    refused = run("bank", "import", *PLAIN.split(), "--out", "test_scores.npy")
+    assert (refused.status, refused.out) == (2, "")
+    assert (arrays / "test_scores.npy").read_bytes() == before
+
+
+def test_a_flipped_bit_in_a_trained_bank_is_found(run: Any, folder: Path, digits_bank: Any) -> None:
+    digits_bank(0).save(folder / "bank")
+    assert run("bank", "check", "bank").status == 0
+    content = bytearray((folder / "bank").read_bytes())
+    content[-2000] ^= 1
+    (folder / "bank").write_bytes(content)
+    refused = run("bank", "check", "bank")
+    assert (refused.status, refused.out) == (2, "")
+    assert "checksum" in refused.err

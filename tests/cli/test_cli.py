@@ -89,6 +89,7 @@ def test_the_example_in_the_help_of_a_quick_command_runs(
 ) -> None:
     for seed in (0, 1):
         bank_file(f"results/banks/digits/seed-{seed}.safetensors", seed=seed)
+    bank_file("airchoir-demo/banks/digits/seed-0.safetensors", seed=0)
     np.save(folder / "scores.npy", np.full((2, 3, 4), 0.25))
     np.save(folder / "labels.npy", np.array([0, 1, 2]))
     ran = run(*example(words))

@@ -59,7 +59,7 @@ def test_the_other_theorems_noise_does_not_keep_the_promise_once_transmitters_ar
 
 
 @pytest.mark.parametrize(("clients", "p"), [(20, 0.5), (5, 0.1), (300, 0.02), (3, 0.999), (1500, 0.5), (4000, 0.9)])
-@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 3.0), (0.0, 2.0), (0.1, 10.0), (8.0, 0.5)])
+@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 3.0), (0.0, 2.0), (0.1, 10.0), (8.0, 0.5), (0.3, 25.0)])
 def test_delta_is_the_mean_over_the_number_of_transmitters(
     exact: Any, clients: int, p: float, epsilon: float, sigma: float
 ) -> None:
@@ -76,7 +76,8 @@ def test_delta_is_the_mean_over_the_number_of_transmitters(
                 chance * eta * exact.gaussian_delta(exact.inner_epsilon(epsilon, eta), mp.sqrt(2) / exact.number(sigma))
             )
     excess = exact.number(log_delta(epsilon, sigma, Participation(clients, p))) - mp.log(total / weight)
-    assert 0 <= excess <= 2e-11
+    assert excess >= 0
+    assert excess <= 2e-11 or total / weight < 1e-40  # sizes rarer than 1e-60 are rounded up to all
 
 
 @pytest.mark.parametrize(

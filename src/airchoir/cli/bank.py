@@ -10,6 +10,7 @@ import typer
 from airchoir.bank import ScoreBank, convert, read_arrays
 from airchoir.cli.options import Json
 from airchoir.cli.output import console, foldable, percent, print_json, table
+from airchoir.training.setting import checksum
 
 app = typer.Typer(help="Score banks: what every client said about a test set.", invoke_without_command=True)
 File = Annotated[Path, typer.Argument(metavar="BANK", help="A score bank.", show_default=False)]
@@ -22,7 +23,7 @@ def root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command(epilog="Example: airchoir bank show results/banks/digits/seed-0.safetensors")
+@app.command(epilog="Example: airchoir bank show airchoir-demo/banks/digits/seed-0.safetensors")
 def show(path: File, json: Json = False) -> None:
     """What a bank holds: shapes, provenance, and how good its clients are alone and together."""
     bank = ScoreBank.load(path)
@@ -59,7 +60,15 @@ def check(
     """Exit with 0 if every bank is whole and valid, with 2 and the first fault otherwise."""
     for path in paths:
         bank = ScoreBank.load(path)
+        _check_sum(path, bank)
         typer.echo(f"{path}: fine, {bank.clients} clients, {bank.queries} queries, {bank.classes} classes")
+
+
+def _check_sum(path: Path, bank: ScoreBank) -> None:
+    """Compare a bank with the checksum that training wrote into it, if there is one."""
+    metadata = {name: value for name, value in bank.metadata.items() if name not in ("format", "checksum")}
+    if "checksum" in bank.metadata and checksum(bank.tensors(), metadata) != bank.metadata["checksum"]:
+        raise ValueError(f"{path} is not what was written: its checksum differs; copy or make it again")
 
 
 @app.command(
@@ -86,6 +95,9 @@ def import_(
     if dtype not in ("float16", "float32"):
         raise ValueError(f"dtype must be float16 or float32, got {dtype!r}")
     metadata = _metadata(meta or [])
+    given = [path for path in (scores, labels, val_scores, val_labels) if path is not None]
+    if any(path.resolve() == out.resolve() for path in given):
+        raise ValueError(f"--out {out} would overwrite what it is made of; give another name")
     arrays = read_arrays(scores, labels)
     if (val_scores is None) != (val_labels is None):
         raise ValueError("--val-scores and --val-labels belong together; give both or neither")
@@ -103,5 +115,10 @@ def import_(
 def _metadata(pairs: list[str]) -> dict[str, str]:
     bad = [pair for pair in pairs if "=" not in pair or pair.startswith("=")]
     if bad:
-        raise ValueError(f"--meta wants KEY=VALUE, got {json_module.dumps(bad[0])}")
+        raise ValueError(f"--meta wants KEY=VALUE, got {json_module.dumps(bad[0])}; for example --meta task=my-task")
+    reserved = [pair for pair in pairs if pair.split("=", 1)[0] in ("format", "checksum", "fingerprint")]
+    if reserved:
+        raise ValueError(
+            f"--meta cannot set {json_module.dumps(reserved[0])}, which airchoir writes itself; use another key"
+        )
     return dict(pair.split("=", 1) for pair in pairs)

@@ -26,7 +26,7 @@ from airchoir.registry import build, suggestion
 from airchoir.rules import Rule
 from airchoir.scheme import Scheme
 
-EXAMPLES = "Example: airchoir evaluate results/banks/digits/*.safetensors --epsilon 1 --participation 0.5"
+EXAMPLES = "Example: airchoir evaluate airchoir-demo/banks/digits/seed-0.safetensors --epsilon 1 --participation 0.5"
 
 _METHODS = ("exact", "simulate")
 
@@ -136,12 +136,13 @@ class Outcome:
         if math.isfinite(self.scheme.privacy.epsilon):
             made.add_row("accountant", f"{self.scheme.privacy.accountant} ({self.theorem()})")
         printer.print(made)
-        if math.isfinite(self.scheme.privacy.epsilon):
-            printer.print(self.total_cost(), soft_wrap=True)
+        printer.print(self.total_cost(), soft_wrap=True)
 
     def total_cost(self) -> str:
         """What answering every query of the largest bank would cost each client."""
         privacy, bank = self.scheme.privacy, max(self.banks, key=lambda bank: bank.queries)
+        if privacy.epsilon == math.inf:
+            return "No privacy is promised (epsilon inf), for one query or for all."
         total = self.scheme.mechanism(bank).epsilon(privacy.delta, queries=bank.queries)
         promised = f"{privacy.queries:,} queries" if privacy.queries > 1 else "one query"
         return (

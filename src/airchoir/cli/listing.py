@@ -35,6 +35,10 @@ def show(json: Json = False) -> None:
 
 
 def _first_line(plugin: type) -> str:
+    """What its file says, or its class where a file holds several."""
     module = inspect.getmodule(plugin)
-    documented = plugin.__doc__ if not module or not module.__doc__ else module.__doc__
+    alone = (
+        module is not None and sum("name" in vars(item) for item in vars(module).values() if inspect.isclass(item)) == 1
+    )
+    documented = module.__doc__ if module is not None and alone else plugin.__doc__
     return re.sub(r" \[[^]]*\]", "", (documented or "").strip().split("\n")[0])  # without its citation

@@ -17,6 +17,7 @@ import numpy as np
 from airchoir._types import Float
 from airchoir.participation import Participation
 from airchoir.privacy import calibrate, composition
+from airchoir.privacy.gaussian import log_delta
 from airchoir.privacy.loss_law import Profile
 from airchoir.registry import lookup
 from airchoir.rules import Geometry
@@ -67,6 +68,8 @@ class Privacy:
 
     def sigma(self, geometry: Geometry, hidden: Participation) -> float:
         """The aggregate noise standard deviation that buys the promise, rounded up.
+
+        `hidden` is what the access hides, `access.hidden(law, lost)`: where clients may be lost over the air that is nothing.
 
         >>> from airchoir.rules import SIMPLEX
         >>> Privacy(epsilon=1.0).sigma(SIMPLEX, Participation(20, 1.0))  # doctest: +ELLIPSIS
@@ -122,7 +125,8 @@ def epsilon_for(
     check_queries(queries)
     if queries == 1 or hidden.certain:
         return calibrate.epsilon(_bound(accountant, geometry, hidden, queries), delta, sigma)
-    return composition.epsilon(_profile(accountant, geometry, hidden, sigma), float(delta), queries=queries)
+    composed = composition.epsilon(_profile(accountant, geometry, hidden, sigma), float(delta), queries=queries)
+    return min(composed, calibrate.epsilon(_told_everything(geometry, queries), delta, sigma))
 
 
 def find_accountant(name: str) -> Accountant:
@@ -135,11 +139,19 @@ def _bound(accountant: str, geometry: Geometry, hidden: Participation, queries: 
     theorem = find_accountant(accountant)
     check_queries(queries)
     if queries > 1 and not hidden.certain:
-        return lambda epsilon, sigma: composition.log_delta(
-            _profile(accountant, geometry, hidden, sigma), epsilon, queries=queries
+        known = _told_everything(geometry, queries)
+        return lambda epsilon, sigma: min(
+            composition.log_delta(_profile(accountant, geometry, hidden, sigma), epsilon, queries=queries),
+            known(epsilon, sigma),
         )
     root = math.sqrt(queries)  # T queries are one Gaussian with mu = C sqrt(T) / sigma
     return lambda epsilon, sigma: theorem.log_delta(epsilon, sigma / root, geometry=geometry, hidden=hidden)
+
+
+def _told_everything(geometry: Geometry, queries: int) -> calibrate.LogDelta:
+    """Theorem 1 over many queries, which holds even if the server is told every P_t: where nothing better is known."""
+    root = math.sqrt(queries)
+    return lambda epsilon, sigma: log_delta(epsilon, geometry.sensitivity * root / sigma if sigma > 0.0 else math.inf)
 
 
 def _profile(accountant: str, geometry: Geometry, hidden: Participation, sigma: float) -> Profile:

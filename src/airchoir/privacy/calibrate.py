@@ -17,13 +17,30 @@ LogDelta = Callable[[float, float], float]
 
 def delta(log_delta: LogDelta, epsilon: float, sigma: float) -> float:
     """The bound itself, rounded up."""
-    bound = min(0.0, log_delta(float(epsilon), float(sigma)))
-    return 0.0 if bound == -math.inf else min(1.0, math.nextafter(math.exp(bound), math.inf))
+    return _exp_up(min(0.0, log_delta(float(epsilon), float(sigma))))
+
+
+def _exp_up(log: float) -> float:
+    return 0.0 if log == -math.inf else min(1.0, math.nextafter(math.exp(log), math.inf))
+
+
+def log_target(delta: float) -> float:
+    """The largest log, about, whose exponential is at most `delta` even rounded up: who meets it is seen to meet it.
+
+    >>> math.log(0.5) - 1e-14 < log_target(0.5) < math.log(0.5)
+    True
+    """
+    delta = float(delta)
+    target = math.log(delta)
+    step = math.ulp(target)
+    while _exp_up(target) > delta:
+        target, step = target - step, 2.0 * step
+    return target
 
 
 def sigma(log_delta: LogDelta, epsilon: float, delta: float) -> float:
     """The smallest sigma with bound(epsilon, sigma) <= delta; 0 where no noise is needed."""
-    epsilon, target = float(epsilon), math.log(delta)
+    epsilon, target = float(epsilon), log_target(delta)
     if log_delta(epsilon, 0.0) <= target:
         return 0.0
     return smallest(lambda sigma: log_delta(epsilon, sigma) <= target, start=1.0)
@@ -31,7 +48,7 @@ def sigma(log_delta: LogDelta, epsilon: float, delta: float) -> float:
 
 def costly_sigma(log_delta: LogDelta, epsilon: float, delta: float, *, start: float, tolerance: float) -> float:
     """`sigma` with few evaluations of a smooth bound, too large by a relative `tolerance` at most."""
-    epsilon, target = float(epsilon), math.log(delta)
+    epsilon, target = float(epsilon), log_target(delta)
     if log_delta(epsilon, 0.0) <= target:
         return 0.0
     return smallest_smooth(lambda sigma: log_delta(epsilon, sigma) - target, start=start, tolerance=tolerance)
@@ -39,7 +56,7 @@ def costly_sigma(log_delta: LogDelta, epsilon: float, delta: float, *, start: fl
 
 def epsilon(log_delta: LogDelta, delta: float, sigma: float) -> float:
     """The smallest epsilon with bound(epsilon, sigma) <= delta; 0 exactly where delta(0) is enough."""
-    sigma, target = float(sigma), math.log(delta)
+    sigma, target = float(sigma), log_target(delta)
     if log_delta(0.0, sigma) <= target:
         return 0.0
     if sigma == 0.0:
@@ -75,7 +92,7 @@ def smallest_smooth(excess: Callable[[float], float], *, start: float, tolerance
     >>> round(smallest_smooth(lambda x: 2.0 - x * x, start=1.0), 11)
     1.41421356237
     """
-    found = low = high = math.log(start)
+    at_start = low = high = math.log(start)
     low_excess = high_excess = excess(start)
     stride = math.log(2.0)
     while high_excess > 0.0:
@@ -90,7 +107,7 @@ def smallest_smooth(excess: Callable[[float], float], *, start: float, tolerance
             break
         low, stride = max(low - stride, _SMALLEST_LOG), 2.0 * stride
         low_excess = excess(math.exp(low))
-    found = start if high == found else math.exp(high)
+    found = start if high == at_start else math.exp(high)
     return _interpolate(excess, (low, low_excess), (high, high_excess), found=found, tolerance=tolerance)
 
 

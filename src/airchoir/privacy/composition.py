@@ -21,7 +21,7 @@ import numpy as np
 
 from airchoir._types import Float
 from airchoir.privacy import calibrate
-from airchoir.privacy.loss_law import LossLaw, Profile, chords
+from airchoir.privacy.loss_law import LossLaw, Profile, chords, convolve
 
 _NODES_PER_DEVIATION = 240.0
 """How many nodes lie in one standard deviation of a single loss, where losses matter most and the grid has as many steps."""
@@ -65,7 +65,7 @@ def epsilon(profile: Profile, delta: float, *, queries: int) -> float:
     >>> round(epsilon(lambda e: log_deltas(e, 0.1), 1e-6, queries=4), 3)
     0.834
     """
-    target = math.log(delta)
+    target = calibrate.log_target(delta)
     single = _Single.of(profile, queries)
     if _at_least_once(float(single.log_bound[-1]), queries) > target:
         return math.inf
@@ -271,7 +271,7 @@ def _compose(
     if size > largest:
         return _TRIVIAL
     last = (math.floor(top / step / (size // 8)) + 1) * (size // 8)  # the same window for neighbouring epsilons
-    masses, slack = _convolve(tilted, queries=queries, step=step, window=(last - size, size), kind=kind)
+    masses, slack = convolve(tilted, queries=queries, step=step, window=(last - size, size), kind=kind)
     cumulant, _ = law.cumulant(tilt)
     beyond = min(queries * tilted.cumulant(high)[0] - high * last * step, 0.0) + queries * cumulant - tilt * last * step
     if last * step > queries * law.losses[-1]:
@@ -287,25 +287,6 @@ def _compose(
         log_missing=float(np.logaddexp(beyond, infinite)),
         log_allowance=(queries * magnitude + size) * _ROUNDING,
     )
-
-
-def _convolve(
-    law: LossLaw, *, queries: int, step: float, window: tuple[int, int], kind: np.dtype[Any]
-) -> tuple[Float, float]:
-    """The law of the sum of T losses, at `window` = (first, number of) steps, by an FFT that wraps around, and its slack."""
-    from scipy import fft
-
-    first, size = window
-    index = np.rint(law.losses / step).astype(np.int64)
-    single = np.bincount(index % size, weights=np.exp(law.log_mass), minlength=size).astype(kind)
-    spectrum = fft.rfft(single)
-    masses = np.roll(fft.irfft(spectrum**queries, size), -(first % size)).astype(np.float64)
-    # An FFT errs by less than 8 log2(size) units of rounding in the Euclidean norm [Higham 2002, Theorem 24.2]; the power
-    # multiplies that by T |spectrum|^(T-1).
-    others = math.sqrt(2.0 * float((np.abs(spectrum) ** (2.0 * (queries - 1))).sum()) / size)
-    norm, total_norm = (math.sqrt(float((values**2).sum())) for values in (single, masses))
-    slack = 4.0 * float(np.finfo(kind).eps) * math.log2(size) * (queries * others * norm + total_norm)
-    return np.maximum(masses, 0.0), slack
 
 
 def _at_least_once(log_probability: float, queries: int) -> float:

@@ -81,8 +81,9 @@ class BudgetExceeded(Exception):  # noqa: N818  (says what happened)
 class PrivacyLedger:
     """Counts queries against a budget of (epsilon, delta) in total and refuses the one that would exceed it.
 
-    A ledger accounts for one mechanism, fixed by the first charge: the theorems on many queries hold for a number and a noise
-    chosen beforehand. A charge is never taken back. Safe to share between threads.
+    Of the budget it takes epsilon, delta and the accountant; it counts the queries itself. A ledger accounts for one
+    mechanism, fixed by the first charge: the theorems on many queries hold for a number and a noise chosen beforehand. A
+    charge is never taken back. Safe to share between threads.
     """
 
     def __init__(self, budget: Privacy) -> None:
@@ -107,6 +108,11 @@ class PrivacyLedger:
         check_queries(queries)
         with self._lock:
             if self._mechanism is None:
+                if mechanism.accountant != self.budget.accountant:
+                    raise ValueError(
+                        f"the budget is kept by the accountant {self.budget.accountant}, got a mechanism of "
+                        f"{mechanism.accountant}; give both the same"
+                    )
                 self._mechanism, self._affordable = mechanism, mechanism.affordable(self.budget)
             elif mechanism != self._mechanism:
                 raise ValueError(

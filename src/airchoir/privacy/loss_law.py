@@ -1,8 +1,9 @@
-"""The privacy-loss law of one query, from a bound on its delta [Doroshenko et al. 2022, connect the dots]."""
+"""The privacy-loss law of one query, from a bound on its delta [Doroshenko et al. 2022, connect the dots], and of T."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -94,3 +95,22 @@ def chords(losses: Float, log_bound: Float) -> LossLaw:
     values = np.concatenate([-losses[:0:-1], losses])
     possible = masses > 0.0
     return LossLaw(values[possible], np.log(masses[possible]), float(log_bound[-1]))
+
+
+def convolve(
+    law: LossLaw, *, queries: int, step: float, window: tuple[int, int], kind: np.dtype[Any]
+) -> tuple[Float, float]:
+    """The law of the sum of T losses, at `window` = (first, number of) steps, by an FFT that wraps around, and its slack."""
+    from scipy import fft  # numpy's has no long double in its older versions
+
+    first, size = window
+    index = np.rint(law.losses / step).astype(np.int64)
+    single = np.bincount(index % size, weights=np.exp(law.log_mass), minlength=size).astype(kind)
+    spectrum = fft.rfft(single)
+    masses = np.roll(fft.irfft(spectrum**queries, size), -(first % size)).astype(np.float64)
+    # An FFT errs by less than 8 log2(size) units of rounding in the Euclidean norm [Higham 2002, Theorem 24.2]; the power
+    # multiplies that by T |spectrum|^(T-1).
+    others = math.sqrt(2.0 * float((np.abs(spectrum) ** (2.0 * (queries - 1))).sum()) / size)
+    norm, total_norm = (math.sqrt(float((values**2).sum())) for values in (single, masses))
+    slack = 4.0 * float(np.finfo(kind).eps) * math.log2(size) * (queries * others * norm + total_norm)
+    return np.maximum(masses, 0.0), slack

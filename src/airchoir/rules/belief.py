@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from airchoir._types import Labels, Scores, Sums, Symbols
-from airchoir.rules import SIMPLEX, Geometry, Rule, first_largest
+from airchoir._types import Scores, Symbols
+from airchoir.rules import SIMPLEX, Geometry, Rule
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,6 @@ class BeliefSum(Rule):
         # A product with ones sums short rows several times faster than a reduction over the last axis.
         beliefs /= (beliefs @ np.ones(beliefs.shape[-1]))[..., None]
         return beliefs
-
-    def decide(self, sums: Sums) -> Labels:
-        return first_largest(sums)
 
     def geometry(self, classes: int) -> Geometry:
         return SIMPLEX

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from airchoir._types import Labels, Scores, Sums, Symbols
-from airchoir.rules import SIMPLEX, Geometry, Rule, first_largest
+from airchoir._types import Scores, Symbols
+from airchoir.rules import SIMPLEX, Geometry, Rule
 from airchoir.rules.belief import BeliefSum
 from airchoir.rules.vote import MajorityVote
 
@@ -43,9 +43,6 @@ class CentredVote(Rule):
     def encode(self, scores: Scores) -> Symbols:
         return centre(MajorityVote().encode(scores))
 
-    def decide(self, sums: Sums) -> Labels:
-        return first_largest(sums)
-
     def geometry(self, classes: int) -> Geometry:
         return centred_simplex(classes)
 
@@ -59,9 +56,6 @@ class CentredBelief(Rule):
 
     def encode(self, scores: Scores) -> Symbols:
         return centre(BeliefSum().encode(scores))
-
-    def decide(self, sums: Sums) -> Labels:
-        return first_largest(sums)
 
     def geometry(self, classes: int) -> Geometry:
         return centred_simplex(classes)

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from airchoir._types import Labels, Scores, Sums, Symbols
-from airchoir.rules import SIMPLEX, Geometry, Rule, first_largest
+from airchoir._types import Scores, Symbols
+from airchoir.rules import SIMPLEX, Geometry, Rule
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,6 @@ class MajorityVote(Rule):
         votes = np.zeros(scores.shape)
         np.put_along_axis(votes, np.argmax(scores, axis=-1, keepdims=True), 1.0, axis=-1)
         return votes
-
-    def decide(self, sums: Sums) -> Labels:
-        return first_largest(sums)
 
     def geometry(self, classes: int) -> Geometry:
         return SIMPLEX
