@@ -18,7 +18,8 @@ from airchoir.participation import Participation
 from airchoir.privacy import delta_for, epsilon_for, sigma_for
 from airchoir.privacy.divergence import log_divergences
 from airchoir.privacy.gaussian import log_delta as gaussian_log_delta
-from airchoir.privacy.paper import Paper, inner_epsilon
+from airchoir.privacy.paper import Paper
+from airchoir.privacy.sampling import inner_epsilons
 from airchoir.privacy.tight import Tight, others_differ
 from airchoir.rules import SIMPLEX, Geometry
 from airchoir.rules.centred import centred_simplex
@@ -222,7 +223,7 @@ def test_d3_of_two_opposite_symbols_has_a_closed_form(
 
 def triple(first: np.ndarray, second: np.ndarray, epsilon: float, eta: float) -> tuple[Any, Any, float]:
     """N(x) against (1 - b) N(0) + b N(y), and alpha."""
-    alpha = math.exp(inner_epsilon(epsilon, eta))
+    alpha = math.exp(inner_epsilons(np.array([epsilon]), eta)[0])
     b = math.exp(epsilon) / alpha
     one = first[None], np.ones(1)
     return one, (np.stack([0.0 * first, second]), np.array([1.0 - b, b])), alpha

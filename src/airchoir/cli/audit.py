@@ -8,7 +8,7 @@ import typer
 from airchoir.access import Access
 from airchoir.audit import Audit, audit_privacy
 from airchoir.cli import options
-from airchoir.cli.output import console, number, print_json, progress, table
+from airchoir.cli.output import ASKED, add_terms, console, number, print_json, progress, table
 from airchoir.cli.setting import Setting
 from airchoir.privacy import Privacy
 from airchoir.registry import build
@@ -98,21 +98,8 @@ def audit(
 
 def _show(found: Audit, record: dict[str, Any]) -> None:
     printer, made = console(), table("what", "value")
-    for name in (
-        "delta",
-        "sigma",
-        "clients",
-        "participation",
-        "queries",
-        "lost",
-        "access",
-        "rule",
-        "classes",
-        "repeats",
-    ):
-        value = record[name]
-        made.add_row(name, value if isinstance(value, str) else number(value, 12))
-    made.add_row("accountant", f"{record['accountant']} ({record['theorem']})", end_section=True)
+    add_terms(made, record, "delta", "sigma", *ASKED, "repeats")
+    made.add_section()
     made.add_row("epsilon claimed", number(found.epsilon))
     made.add_row("epsilon at least, assuming nothing", number(found.lower_bound))
     gaussian = found.gaussian_lower_bound

@@ -56,6 +56,18 @@ def percent(value: float, spread: float | None = None) -> str:
     return f"{100 * value:.2f}" if spread is None else f"{100 * value:.2f} ± {100 * spread:.2f}"
 
 
+ASKED = ("clients", "participation", "queries", "lost", "access", "rule", "classes")
+"""What a promise was asked for, in the order of every table."""
+
+
+def add_terms(made: Table, record: Mapping[str, Any], *names: str) -> None:
+    """Rows with the named values of a promise's record, and the accountant that keeps it."""
+    for name in names:
+        value = record[name]
+        made.add_row(name, value if isinstance(value, str) else number(value, 12))
+    made.add_row("accountant", f"{record['accountant']} ({record['theorem']})")
+
+
 def print_json(values: Mapping[str, Any]) -> None:
     """One JSON object on standard output; infinity is the string "inf"."""
     typer.echo(json.dumps(plain(values), allow_nan=False))

@@ -10,7 +10,7 @@ import typer
 
 from airchoir.access import check_covers_lost
 from airchoir.cli import audit, options, plan
-from airchoir.cli.output import console, foldable, number, print_json, table
+from airchoir.cli.output import ASKED, add_terms, console, foldable, number, print_json, table
 from airchoir.cli.setting import Setting
 from airchoir.participation import Participation
 from airchoir.privacy import Accountant, delta_for, epsilon_for, find_accountant, sigma_for
@@ -140,21 +140,7 @@ app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 
 def _show(answer: str, record: dict[str, Any]) -> None:
     made = table("what", "value")
-    for name in (
-        "epsilon",
-        "delta",
-        "sigma",
-        "clients",
-        "participation",
-        "queries",
-        "lost",
-        "access",
-        "rule",
-        "classes",
-    ):
-        value = record[name]
-        made.add_row(name, value if isinstance(value, str) else number(value, 12))
-    made.add_row("accountant", f"{record['accountant']} ({record['theorem']})")
+    add_terms(made, record, "epsilon", "delta", "sigma", *ASKED)
     console().print(f"{answer} = {number(record[answer], 12)}")
     console().print(made)
 

@@ -3,8 +3,6 @@
 import math
 from typing import ClassVar
 
-import numpy as np
-
 from airchoir._types import Float
 from airchoir.participation import Participation
 from airchoir.privacy import Accountant
@@ -36,12 +34,3 @@ class Paper(Accountant):
             )
         mu = geometry.sensitivity / sigma if sigma > 0.0 else math.inf
         return log_inclusion(hidden) + log_deltas(inner_epsilons(epsilons, eta), mu)
-
-
-def inner_epsilon(epsilon: float, eta: float) -> float:
-    """epsilon of the unsampled mechanism, log(1 + (e^epsilon' - 1) / eta) [paper, Theorem 2], without overflow.
-
-    >>> inner_epsilon(1.0, 1.0)
-    1.0
-    """
-    return float(inner_epsilons(np.array([epsilon]), eta)[0])
