@@ -7,8 +7,7 @@ from typing import Any
 
 from airchoir import Estimate, Scheme, ScoreBank, provenance
 from airchoir.bank import write_atomically
-from airchoir.cli.evaluate import describe
-from airchoir.cli.output import plain
+from airchoir.provenance import describe, plain
 
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#000000", "linestyle": "-", "marker": "o"},

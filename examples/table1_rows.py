@@ -11,9 +11,8 @@ from typing import Any
 import airchoir
 from airchoir import ScoreBank, provenance
 from airchoir.bank import write_atomically
-from airchoir.cli.evaluate import describe
-from airchoir.cli.output import plain
 from airchoir.experiments.table1 import table1
+from airchoir.provenance import describe, plain
 
 
 def main() -> None:

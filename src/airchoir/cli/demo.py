@@ -9,8 +9,9 @@ from rich.table import Table
 
 from airchoir import provenance
 from airchoir.bank import ScoreBank, write_atomically
-from airchoir.cli.output import console, percent, plain, progress, table
+from airchoir.cli.output import console, percent, progress, table
 from airchoir.experiments.table1 import Row, insights, table1
+from airchoir.provenance import plain
 from airchoir.tasks.digits import Digits
 from airchoir.training import train
 

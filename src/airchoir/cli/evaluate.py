@@ -16,12 +16,14 @@ from airchoir.bank import ScoreBank, write_atomically
 from airchoir.channels import Channel
 from airchoir.channels.rayleigh import check_threshold
 from airchoir.cli import options
-from airchoir.cli.output import console, foldable, number, percent, plain, print_json, progress, table
+from airchoir.cli.output import console, foldable, number, percent, print_json, progress, table
 from airchoir.exact import Progress, check_tolerance, decisions
 from airchoir.exact import evaluate as evaluate_exactly
+from airchoir.experiments.choirs import check_alike, own_seeds
 from airchoir.metrics import Estimate, pool
 from airchoir.montecarlo import check_repeats, simulate
 from airchoir.privacy import Privacy, find_accountant
+from airchoir.provenance import describe, plain
 from airchoir.registry import build, suggestion
 from airchoir.rules import Rule
 from airchoir.scheme import Scheme
@@ -70,9 +72,10 @@ def evaluate(
         privacy=Privacy(epsilon, delta, accountant=accountant, queries=queries, lost=lost),
         participation=participation,
     )
-    loaded = _load(banks)
+    loaded = [ScoreBank.load(path) for path in banks]
+    check_alike(banks, loaded)
     estimates = []
-    seeds = _seeds(seed, len(banks))
+    seeds = own_seeds(seed, len(banks))
     for path, bank, own_seed in zip(banks, loaded, seeds, strict=True):
         with progress(path.name) as report:
             estimates.append(engine(scheme, bank, own_seed, report))
@@ -151,17 +154,6 @@ class Outcome:
         )
 
 
-def describe(scheme: Scheme) -> dict[str, Any]:
-    """The scheme in plain values."""
-    return {
-        "rule": scheme.rule.name,
-        "access": scheme.access.name,
-        "channel": {"name": scheme.channel.name, **vars(scheme.channel)},
-        "privacy": vars(scheme.privacy),
-        "participation": scheme.participation,
-    }
-
-
 def _title(scheme: Scheme) -> str:
     privacy = scheme.privacy
     promise = f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.epsilon < math.inf else "no privacy"
@@ -176,11 +168,6 @@ def _scores(estimate: Estimate) -> tuple[str, str]:
         percent(estimate.macro_f1, estimate.macro_f1_std),
         percent(estimate.accuracy, estimate.accuracy_std),
     )
-
-
-def _seeds(seed: int, banks: int) -> list[int]:
-    """A seed per bank, the first as given: what is drawn for one must not recur in the next, or errors would add up."""
-    return [seed, *map(int, np.random.SeedSequence(seed).generate_state(banks - 1, np.uint64))]
 
 
 def _check_seed(seed: int) -> None:
@@ -199,21 +186,6 @@ def _engine(method: str, *, repeats: int, tolerance: float) -> Callable[[Scheme,
     if method == "simulate":
         return lambda scheme, bank, seed, report: simulate(scheme, bank, repeats=repeats, seed=seed, progress=report)
     raise ValueError(f"unknown method {method!r}; {suggestion(method, list(_METHODS))}")
-
-
-def _load(paths: list[Path]) -> list[ScoreBank]:
-    """The banks, all of one task and one shape."""
-    banks = [ScoreBank.load(path) for path in paths]
-    first = banks[0]
-    for path, bank in zip(paths[1:], banks[1:], strict=True):
-        for what, own, wanted in (
-            ("clients", bank.clients, first.clients),
-            ("classes", bank.classes, first.classes),
-            ("task", bank.metadata.get("task", ""), first.metadata.get("task", "")),
-        ):
-            if own != wanted:
-                raise ValueError(f"{path} has {what} {own!r}, but {paths[0]} {wanted!r}; evaluate them one by one")
-    return banks
 
 
 def _check_out(out: Path, method: str) -> None:

@@ -7,17 +7,25 @@ from airchoir.access import Access
 from airchoir.channels import Channel
 from airchoir.cli.options import Json
 from airchoir.cli.output import console, print_json, table
+from airchoir.experiments import Experiment
 from airchoir.privacy import Accountant
 from airchoir.registry import plugins
 from airchoir.rules import Rule
 from airchoir.tasks import Task
 
 EXAMPLES = "Example: airchoir list --json"
-ROOMS = {"rule": Rule, "access": Access, "channel": Channel, "accountant": Accountant, "task": Task}
+ROOMS = {
+    "rule": Rule,
+    "access": Access,
+    "channel": Channel,
+    "accountant": Accountant,
+    "task": Task,
+    "experiment": Experiment,
+}
 
 
 def show(json: Json = False) -> None:
-    """Every rule, access, channel, accountant and task that is installed."""
+    """Every rule, access, channel, accountant, task and experiment that is installed."""
     known = {
         room: {name: _first_line(plugin) for name, plugin in plugins(base).items()} for room, base in ROOMS.items()
     }

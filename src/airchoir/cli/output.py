@@ -1,20 +1,19 @@
 """How results reach a person or a program: tables, one JSON object, a progress bar where it takes long."""
 
 import json
-import math
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from airchoir.exact import Progress as Report
+from airchoir.provenance import plain
 
 _PATIENCE_SECONDS = 2.0
 _WIDE = 10_000
@@ -41,7 +40,7 @@ def foldable(column: Column) -> None:
 def number(value: float, digits: int = 6) -> str:
     """A number for people.
 
-    >>> number(0.25), number(math.inf)
+    >>> number(0.25), number(float("inf"))
     ('0.25', 'inf')
     """
     return f"{value:.{digits}g}"
@@ -71,23 +70,6 @@ def add_terms(made: Table, record: Mapping[str, Any], *names: str) -> None:
 def print_json(values: Mapping[str, Any]) -> None:
     """One JSON object on standard output; infinity is the string "inf"."""
     typer.echo(json.dumps(plain(values), allow_nan=False))
-
-
-def plain(value: Any) -> Any:
-    """The value in JSON's own types.
-
-    >>> plain({"epsilon": math.inf, "f1": np.array([0.5, 1.0])})
-    {'epsilon': 'inf', 'f1': [0.5, 1.0]}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else str(float(value))
-    return value
 
 
 @contextmanager

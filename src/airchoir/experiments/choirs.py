@@ -1,0 +1,132 @@
+"""Choirs: the banks of one task each, and what a scheme achieves on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from airchoir import provenance
+from airchoir.bank import ScoreBank
+from airchoir.exact import evaluate
+from airchoir.metrics import Estimate, pool
+from airchoir.registry import plugins
+from airchoir.scheme import Scheme
+from airchoir.tasks import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Choir:
+    """All banks of one task: same clients and classes, different seeds."""
+
+    task: str
+    paths: tuple[Path, ...]
+    banks: tuple[ScoreBank, ...]
+
+    @property
+    def title(self) -> str:
+        """What the task is called in tables and figures."""
+        known = plugins(Task).get(self.task)
+        return str(getattr(known, "title", self.task))
+
+    @property
+    def clients(self) -> int:
+        return self.banks[0].clients
+
+    @property
+    def classes(self) -> int:
+        return self.banks[0].classes
+
+
+def load_choirs(paths: Sequence[Path]) -> list[Choir]:
+    """The banks in `paths`, one choir per task in the order of first appearance.
+
+    A bank belongs to its header's task, or to the folder that holds it where it has none.
+    """
+    groups: dict[str, list[tuple[Path, ScoreBank]]] = {}
+    for path in paths:
+        bank = ScoreBank.load(path)
+        groups.setdefault(bank.metadata.get("task") or path.resolve().parent.name, []).append((path, bank))
+    for members in groups.values():
+        check_alike([path for path, _ in members], [bank for _, bank in members])
+    return [Choir(task, *map(tuple, zip(*members, strict=True))) for task, members in groups.items()]
+
+
+def check_alike(paths: Sequence[Path], banks: Sequence[ScoreBank]) -> None:
+    """A ValueError unless all banks are of one task and one shape."""
+    first = banks[0]
+    for path, bank in zip(paths[1:], banks[1:], strict=True):
+        for what, own, wanted in (
+            ("clients", bank.clients, first.clients),
+            ("classes", bank.classes, first.classes),
+            ("task", bank.metadata.get("task", ""), first.metadata.get("task", "")),
+        ):
+            if own != wanted:
+                raise ValueError(f"{path} has {what} {own!r}, but {paths[0]} {wanted!r}; evaluate them one by one")
+
+
+def own_seeds(seed: int, banks: int) -> list[int]:
+    """A seed per bank, the first as given: what is drawn for one must not recur in the next, or errors would add up."""
+    return [seed, *map(int, np.random.SeedSequence(seed).generate_state(banks - 1, np.uint64))]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What a scheme achieves on a choir."""
+
+    choir: Choir
+    scheme: Scheme
+    estimates: tuple[Estimate, ...]
+    """One for each bank."""
+
+    @cached_property
+    def pooled(self) -> Estimate:
+        """Over all banks."""
+        return pool(list(self.estimates))
+
+    def row(self, **words: Any) -> dict[str, Any]:
+        """The numbers and all that they depend on, in JSON's own types; `words` tell the row apart from others."""
+        names = (
+            "macro_f1",
+            "macro_f1_std",
+            "macro_f1_se",
+            "accuracy",
+            "accuracy_std",
+            "sigma",
+            "channel_noise_variance",
+            "channel_uses",
+            "accountant",
+            "draws",
+        )
+        row = {
+            **words,
+            "task": self.choir.task,
+            "clients": self.choir.clients,
+            "classes": self.choir.classes,
+            "seeds": [bank.metadata.get("seed", "") for bank in self.choir.banks],
+            "banks": [bank.metadata.get("checksum", "") for bank in self.choir.banks],
+            **{name: getattr(self.pooled, name) for name in names},
+            "scheme": provenance.describe(self.scheme),
+        }
+        plain: dict[str, Any] = provenance.plain(row)
+        return plain
+
+
+def measure(scheme: Scheme, choir: Choir, *, tolerance: float = 5e-4, seed: int = 0) -> Measurement:
+    """The scheme evaluated exactly on every bank of the choir."""
+    seeds = own_seeds(seed, len(choir.banks))
+    estimates = [
+        evaluate(scheme, bank, tolerance=tolerance, seed=own) for bank, own in zip(choir.banks, seeds, strict=True)
+    ]
+    return Measurement(choir, scheme, tuple(estimates))
+
+
+def source() -> dict[str, Any]:
+    """What an experiment's numbers were made with."""
+    return {
+        "commit": provenance.commit(),
+        "versions": provenance.versions("numpy", "scipy"),
+        "machine": provenance.machine(),
+    }
