@@ -26,6 +26,7 @@ SCIENTIFIC = {"numpy", "scipy", "safetensors"}
 NUMPYS_OWN = {"charset-normalizer"}  # numpy.f2py, which scipy imports, takes it where it is installed
 HOMES = {
     "torch": {"tasks", "training"},
+    "triton": {"training"},
     "torchvision": {"tasks", "training"},
     "timm": {"tasks", "training"},
     "transformers": {"tasks", "training"},
@@ -40,6 +41,8 @@ HOMES = {
     "uvicorn": {"live"},
 }
 """Where alone each heavy dependency may be imported."""
+KERNELS = {"depthwise.py", "depthwise_kernels.py"}
+"""Modules of `training` that are themselves imported inside functions, where there is a GPU."""
 SLOW = ("scipy.optimize", "scipy.stats")
 SOURCE = Path(airchoir.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -155,7 +158,10 @@ def test_heavy_dependencies_stay_in_their_rooms(path: Path) -> None:
             assert top in sys.stdlib_module_names | SCIENTIFIC | {"airchoir"}, f"{place} in the core"
             assert not (each.at_once and each.module.startswith(SLOW)), f"{place} is slow; import it on first use"
         assert top not in HOMES or room in HOMES[top], f"{place} belongs in {HOMES.get(top)}"
-        assert not (top == "torch" and each.at_once), f"{place}: torch is imported inside functions only"
+        if path.name not in KERNELS:
+            assert not (top == "torch" and each.at_once), f"{place}: torch is imported inside functions only"
+            kernels = {f"airchoir.training.{Path(name).stem}" for name in KERNELS}
+            assert not (each.module in kernels and each.at_once), f"{place} needs a GPU; import it inside functions"
 
 
 PLANTED = {

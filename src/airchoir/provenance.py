@@ -59,10 +59,13 @@ def _version(package: str) -> str:
 
 
 def commit() -> str:
-    """The git commit that this code runs from, "-dirty" with local changes; empty outside a checkout."""
+    """The git commit that this code runs from, "-dirty" with local changes.
+
+    Outside a checkout what the environment variable AIRCHOIR_COMMIT says, or nothing.
+    """
     here = Path(__file__).resolve().parents[2]
     if not (here / ".git").exists():
-        return ""
+        return os.environ.get("AIRCHOIR_COMMIT", "")
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +74,15 @@ def compute_on(device: str) -> Compute:
     torch.backends.cudnn.benchmark = True
     dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
     return Compute(torch.device("cuda", int(index or 0)), dtype, speed)
+
+
+def with_fast_layers(model: Any, compute: Compute) -> Any:
+    """The model with layers that train faster where kernels are compiled; its weights are the same under the same names."""
+    if not compute.compiles or find_spec("triton") is None:
+        return model
+    from airchoir.training.depthwise import replace_depthwise
+
+    return replace_depthwise(model)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from airchoir import provenance
 from airchoir._types import Indices
 from airchoir.tasks import Data
 from airchoir.tasks.recipes import ImageRecipe
-from airchoir.training.compute import Compute, compute_on, reproducible, require_torch
+from airchoir.training.compute import Compute, compute_on, reproducible, require_torch, with_fast_layers
 from airchoir.training.fitter import ClassScores, Epoch, Fitter, Report
 from airchoir.training.losses import LOSSES
 from airchoir.training.models import image_model
@@ -43,7 +43,7 @@ class ImageFitter(Fitter):
         self._labels = torch.from_numpy(data.train_labels).to(self._compute.device)
         self._validation = validation
         with reproducible(self._compute, np.random.SeedSequence(0)):
-            model = self._source.draw()
+            model = with_fast_layers(self._source.draw(), self._compute)
         self._model = model.to(self._compute.device, memory_format=torch.channels_last)
         self._trainer = Trainer(self._model, recipe, self._compute, self._train, self._labels)
 

@@ -107,11 +107,19 @@ class ImageModel:
     given: State
     """The weights of everything but the last layer; empty where everything is drawn."""
     source: str
+    head: tuple[str, ...]
+    """The last layer, by name."""
 
     def draw(self) -> Any:
-        """A model on the CPU: the given weights, and what they lack from torch's random numbers."""
+        """A model on the CPU: the given weights, and a last layer drawn as torch draws any new layer.
+
+        Without given weights all is drawn as the library does.
+        """
         model = self.library.blank(self.name, classes=self.classes, image_size=self.image_size)
         model.load_state_dict({**model.state_dict(), **self.given})
+        if self.given:
+            for layer in self.head:  # some libraries draw it so large that the softmax starts saturated
+                model.get_submodule(layer).reset_parameters()
         return model.float()
 
     @property
@@ -131,10 +139,10 @@ def image_model(model: str, weights: str, *, classes: int, image_size: int) -> I
         blank = library.blank(name, classes=classes, image_size=image_size)
         head = library.head(name, blank)
         if weights == "none":
-            return ImageModel(library, name, classes, image_size, {}, "none")
+            return ImageModel(library, name, classes, image_size, {}, "none", head)
         source, state = library.imagenet(name) if weights == "imagenet" else read_weights(weights, "imagenet")
     new = tuple(f"{layer}." for layer in head)
     given = fitting(
         state, blank.state_dict(), f"weights {weights}", model, is_new=lambda tensor: tensor.startswith(new)
     )
-    return ImageModel(library, name, classes, image_size, given, source)
+    return ImageModel(library, name, classes, image_size, given, source, head)
