@@ -118,17 +118,3 @@ def test_a_broken_repository_has_no_commit(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_machine_names_its_processor_and_system() -> None:
     assert provenance.machine().split(" ") == [platform.machine(), platform.system()]
-
-
-def test_a_copy_without_history_says_what_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "src" / "airchoir" / "provenance.py"))
-    monkeypatch.setenv("AIRCHOIR_COMMIT", "0123456789ab")
-    assert provenance.commit() == "0123456789ab"
-    monkeypatch.delenv("AIRCHOIR_COMMIT")
-    assert provenance.commit() == ""
-
-
-@needs_git
-def test_a_checkout_knows_better_than_it_is_told(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRCHOIR_COMMIT", "0123456789ab")
-    assert git(checkout, "rev-parse", "HEAD").startswith(provenance.commit())

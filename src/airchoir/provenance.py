@@ -59,13 +59,10 @@ def _version(package: str) -> str:
 
 
 def commit() -> str:
-    """The git commit that this code runs from, "-dirty" with local changes.
-
-    Outside a checkout what the environment variable AIRCHOIR_COMMIT says, or nothing.
-    """
+    """The git commit that this code runs from, "-dirty" with local changes; empty outside a checkout."""
     here = Path(__file__).resolve().parents[2]
     if not (here / ".git").exists():
-        return os.environ.get("AIRCHOIR_COMMIT", "")
+        return ""
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],

@@ -413,6 +413,15 @@ def test_weights_that_differ_where_a_fit_begins_are_refused(plan: MakePlan, tmp_
         setting.start()
 
 
+def test_a_recipe_carried_out_in_another_way_is_another_setting(
+    plan: MakePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the last layer came to be drawn otherwise: clients of both ways must never meet in one bank."""
+    fingerprint = Setting.of(plan()).fingerprint()
+    monkeypatch.setattr(PerceptronRecipe, "revision", 2)
+    assert Setting.of(plan()).fingerprint() != fingerprint
+
+
 def test_seeds_name_runs_and_none_is_no_run(plan: MakePlan) -> None:
     with pytest.raises(ValueError, match="at least one seed"):
         plan(seeds=())

@@ -68,7 +68,8 @@ def portable(recipe: Recipe) -> dict[str, Any]:
 def identity(recipe: Recipe) -> dict[str, Any]:
     """The recipe's values, files and folders by their content (SHA-256)."""
     digests = {field: f"{prefix}sha256:{_digest(place)}" for field, prefix, place in _places(recipe)}
-    return {"recipe": type(recipe).__name__, "revision": recipe.revision, **asdict(recipe), **digests}
+    later = {"revision": recipe.revision} if recipe.revision > 1 else {}
+    return {"recipe": type(recipe).__name__, **later, **asdict(recipe), **digests}
 
 
 def _places(recipe: Recipe) -> list[tuple[str, str, Path]]:
