@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+from scipy import stats
 
 from airchoir.participation import Participation
 from airchoir.privacy import Privacy, calibrate, composition, delta_for, epsilon_for, find_accountant, sigma_for
@@ -66,6 +67,33 @@ def test_the_floor_of_the_plain_fft_is_gone() -> None:
     assert truth == pytest.approx(1.80159, abs=1e-5)
     found = composition.epsilon(lambda e: gaussian_log_deltas(e, mu), 1e-15, queries=100)
     assert truth <= found <= 1.8017
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_rounding_may_have_lost_is_added(monkeypatch: Any, told: bool) -> None:
+    """An FFT that errs downwards by a billion times its slack: what is found is a bound if and only if the slack says so."""
+    honest = composition.convolve
+
+    def worse(*arguments: Any, **keywords: Any) -> Any:
+        masses, slack = honest(*arguments, **keywords)
+        each, together = (1e9 * value for value in slack)
+        lost = min(each, together / math.sqrt(len(masses)))
+        return np.maximum(masses - lost, 0.0), (each, together) if told else slack
+
+    monkeypatch.setattr(composition, "convolve", worse)
+    for at in [0.5, 1.0, 2.0]:
+        found = composition.log_delta(lambda e: gaussian_log_deltas(e, 0.03), at, queries=100)
+        assert (found >= gaussian_log_delta(at, 0.3)) == told
+
+
+@pytest.mark.parametrize("at", [0.5, 1.0, 2.0])
+def test_what_lies_above_the_window_is_added(monkeypatch: Any, at: float) -> None:
+    monkeypatch.setattr(composition, "_NEGLIGIBLE", -2.0)
+    single = composition._Single.of(lambda e: gaussian_log_deltas(e, 0.03), 100)
+    total = composition._fine(single, composition._rough(single, at))
+    above = (2.0 * total.sums[-1] - total.sums[-2] - 0.3**2 / 2.0) / 0.3
+    assert stats.norm.logsf(above) <= total.log_missing <= stats.norm.logsf(above) + 10.0
+    assert total.log_delta(at) >= np.logaddexp(total.log_parts(at)[0], total.log_missing)
 
 
 def test_known_answers_with_everyone(known_answers: Any) -> None:
@@ -197,6 +225,8 @@ def test_the_accountants_keep_their_order_over_many_queries() -> None:
         ("tight", Participation(1000, 0.01), 0.3, 2),
         ("paper", Participation(20, 0.1), 5.0, 10_000),
         ("tight", Participation(10_000, 1e-3, at_least=0), 0.7, 20),
+        ("counted", Participation(100_000, 1e-4), 1.458, 1000),
+        ("tight", Participation(100_000, 1e-4), 0.752, 10_000),
     ],
     ids=str,
 )
@@ -209,6 +239,7 @@ def test_a_finer_grid_changes_less_than_is_claimed(
     monkeypatch.setattr(composition, "_NODES_PER_DEVIATION", 1000.0)
     monkeypatch.setattr(composition, "_GROWTH", 2e-4)
     monkeypatch.setattr(composition, "_LIFT", 5e-3)
+    monkeypatch.setattr(composition, "_LARGEST", 2**22)
     finer = [epsilon(accountant, law, sigma, each, queries) for each in wanted]
     assert usual == pytest.approx(finer, rel=CLAIM)
     assert usual != finer
@@ -251,11 +282,73 @@ def test_what_gives_everything_away_now_and_then_does_so_more_often_over_many_qu
         assert truth * (1.0 - 1e-6) <= found <= truth * (1.0 + 1e-3)
 
 
-def test_ten_thousand_queries_take_well_under_a_second() -> None:
-    epsilon("tight", HALF, 300.0, 1e-6, 10_000)
+def log_delta_if_told(often: float, mus: tuple[float, float], at: float, queries: int) -> float:
+    """The exact profile where now and then mus[1] is a Gaussian mechanism's mu, else mus[0], and the server is told which."""
+    times = np.arange(queries + 1)
+    log_law = stats.binom.logpmf(times, queries, often)
+    return float(
+        np.logaddexp.reduce(
+            [
+                chance + gaussian_log_delta(at, math.hypot(mus[0] * math.sqrt(queries - k), mus[1] * math.sqrt(k)))
+                for k, chance in zip(times[log_law > -100.0], log_law[log_law > -100.0], strict=True)
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize("queries", [10, 1000, 10_000])
+@pytest.mark.parametrize(
+    ("often", "mus"), [(1e-6, (1e-5, 0.3)), (1e-4, (1e-3, 1.3)), (1e-4, (1e-5, 0.1)), (1e-2, (1e-2, 5.0))], ids=str
+)
+def test_heavy_tails_meet_their_closed_form_from_above_in_well_under_a_second(
+    often: float, mus: tuple[float, float], queries: int
+) -> None:
+    """A rare query says much more than the others: Chernoff's bound, the window and rounding are all at their worst."""
+
+    def single(epsilons: np.ndarray) -> np.ndarray:
+        usual, rare = (gaussian_log_deltas(epsilons, mu) for mu in mus)
+        return np.logaddexp(math.log1p(-often) + usual, math.log(often) + rare)
+
+    for wanted in [1e-6, 1e-10, 1e-15]:
+        if log_delta_if_told(often, mus, 0.0, queries) <= math.log(wanted):
+            continue
+        start = time.process_time()
+        found = composition.epsilon(single, wanted, queries=queries)
+        assert time.process_time() - start < 1.0
+        # Above the truth: there the exact profile is at most what was wanted; and 1e-4 below the truth it is not.
+        assert log_delta_if_told(often, mus, found * (1.0 + 1e-12), queries) <= math.log(wanted) + 1e-11
+        assert log_delta_if_told(often, mus, found * (1.0 - CLAIM), queries) > math.log(wanted)
+
+
+@pytest.mark.parametrize(
+    ("accountant", "law", "sigma", "wanted"),
+    [
+        ("tight", HALF, 301.0, 1e-6),
+        ("counted", Participation(100_000, 0.5), 300.0, 1e-15),
+        ("tight", Participation(100_000, 1e-4), 0.752, 1e-10),
+        ("counted", Participation(100_000, 1e-3), 1.384, 1e-15),
+        ("paper", Participation(20, 1e-4, at_least=0), 1.0, 1e-15),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("queries", [10, 10_000])
+def test_ten_thousand_queries_take_well_under_a_second(
+    accountant: str, law: Participation, sigma: float, wanted: float, queries: int
+) -> None:
+    epsilon(accountant, law, 0.99 * sigma, wanted, queries)
     start = time.process_time()
-    epsilon("tight", HALF, 301.0, 1e-6, 10_000)
+    epsilon(accountant, law, sigma, wanted, queries)
     assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize("queries", [2, 30, 10_000])
+def test_delta_of_the_epsilon_found_is_what_was_asked_for_or_less(queries: int) -> None:
+    """Not a digit more: the law that found epsilon is the one that delta is read from."""
+    for law, sigma, wanted in itertools.product([HALF, Participation(1000, 1e-3)], [0.7, 20.0], [1e-3, 1e-6, 1e-15]):
+        found = epsilon("tight", law, sigma, wanted, queries)
+        assert delta("tight", law, sigma, found, queries) <= wanted
+        if found > 0.0:
+            assert delta("tight", law, sigma, found * (1.0 - 1e-6), queries) > wanted
 
 
 def test_a_million_queries_are_nearly_one_gaussian() -> None:

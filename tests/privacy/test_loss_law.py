@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airchoir.privacy.gaussian import log_deltas
-from airchoir.privacy.loss_law import LossLaw, chords, convolve
+from airchoir.privacy.loss_law import LossLaw, chords, convolve, fast_size
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=60)
 distances = st.floats(-2.0, 1.0).map(lambda exponent: 10.0**exponent)
@@ -111,11 +111,46 @@ def test_a_bound_that_is_not_quite_convex_is_raised_never_lowered() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.longdouble])
-def test_the_convolution_is_off_by_less_than_its_slack(kind: Any) -> None:
+@pytest.mark.parametrize("size", [256, 240, 243, 250])
+def test_the_convolution_is_off_by_less_than_its_slack(size: int, kind: Any) -> None:
     """Sums of fair coins, down to 2^-200, below what an FFT can tell from 0; on a window that starts below 0."""
     coin = LossLaw(np.array([0.0, 0.5]), np.log([0.5, 0.5]), -math.inf)
-    masses, slack = convolve(coin, queries=200, step=0.5, window=(-28, 256), kind=np.dtype(kind))
-    exact = np.array([math.comb(200, k) / 2**200 if 0 <= k <= 200 else 0.0 for k in range(-28, 228)])
+    masses, (slack, together) = convolve(coin, queries=200, step=0.5, window=(-28, size), kind=np.dtype(kind))
+    exact = np.array([math.comb(200, k) / 2**200 if 0 <= k <= 200 else 0.0 for k in range(-28, size - 28)])
     assert np.all(np.abs(masses - exact) <= slack)
     assert np.all(masses + slack >= exact)
     assert 0.0 < slack < 1e-12
+    assert math.sqrt(((masses - exact) ** 2).sum()) <= together < 2e-12
+
+
+@pytest.mark.parametrize("queries", [1, 2, 3, 100, 10_007])
+def test_in_double_precision_it_is_off_from_long_double_by_less_than_its_slack(queries: int) -> None:
+    """Rare losses, so that the spectrum stays near 1: what rounding does to it grows T times."""
+    law = LossLaw(np.array([-1.0, 0.0, 1.0, 700.0]), np.log([1e-4, 1.0 - 3e-4, 1e-4, 1e-4]), -math.inf)
+    double, long = (
+        convolve(law, queries=queries, step=1.0, window=(-1000, 3000), kind=np.dtype(kind))
+        for kind in (np.float64, np.longdouble)
+    )
+    off = np.abs(double[0] - long[0])
+    assert off.max() <= double[1][0]
+    assert math.sqrt((off**2).sum()) <= double[1][1]
+    assert double[1][0] < 1e-13 * queries
+    if queries > 1:
+        assert 100.0 * long[1][0] < double[1][0]
+
+
+def test_sums_beyond_the_window_are_wrapped_into_it_never_dropped() -> None:
+    coin = LossLaw(np.array([0.0, 1.0]), np.log([0.5, 0.5]), -math.inf)
+    masses, _ = convolve(coin, queries=10, step=1.0, window=(3, 5), kind=np.dtype(np.float64))
+    whole = [math.comb(10, k) / 2**10 for k in range(11)]
+    assert masses == pytest.approx([sum(whole[k % 5 :: 5]) for k in range(3, 8)], rel=1e-12)
+
+
+@pytest.mark.parametrize("steps", [1.0, 100.5, 12345.6])
+def test_a_fast_size_is_large_enough_and_has_small_factors(steps: float) -> None:
+    size = fast_size(steps)
+    assert steps <= size <= 1.2 * max(steps, 32.0)
+    for factor in (2, 3, 5):
+        while size % factor == 0:
+            size //= factor
+    assert size == 1

@@ -9,19 +9,20 @@ leak at most what T independent draws L of that pair's privacy loss add up to,
 Every approximation errs on the private side. The profile is replaced by its chords between the nodes of a grid, losses
 beyond the last node count as infinite, and what the FFT may lose by rounding or by wrapping around is added. As rounding is
 relative to the likeliest sums, the law is first tilted by e^(lambda L), so that the sums near epsilon are the likeliest:
-otherwise nothing below 1e-12 would be a bound. epsilon is within 1e-4 of the limit of ever finer grids up to some 1e6 queries;
+otherwise nothing below 1e-12 would be a bound. epsilon is within 1e-4 of the limit of ever finer grids up to some 1e7 queries;
 beyond, the grid grows coarser, and in the end delta <= 1 is all that is said.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from airchoir._types import Float
 from airchoir.privacy import calibrate
-from airchoir.privacy.loss_law import LossLaw, Profile, chords, convolve
+from airchoir.privacy.loss_law import LossLaw, Profile, chords, convolve, fast_size
 
 _NODES_PER_DEVIATION = 240.0
 """How many nodes lie in one standard deviation of a single loss, where losses matter most and the grid has as many steps."""
@@ -37,10 +38,13 @@ _SMALL = -100.0
 """log of the delta_T below which rounding may be what matters: then the bound is true but not tight."""
 _LOWEST = -650.0
 """log of the smallest single-query delta that is told from 0: floats end at -745."""
+_SHARE = 0.9
+"""How much of Chernoff's tilt is taken: rounding matters a little more then, but sums far beyond epsilon are much rarer, and
+where tails are heavy the window is half as wide."""
 _COARSENESS = 8.0
 """How much coarser a rough grid is."""
 _LARGEST = 2**21
-"""Steps of the largest window."""
+"""Steps of the largest window for up to a million queries; up to twice as many for more of them."""
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 _COARSE = np.append(0.0, np.exp2(np.arange(-50.0, 50.0, 0.125)))
 
@@ -55,7 +59,8 @@ def log_delta(profile: Profile, epsilon: float, *, queries: int) -> float:
     """
     if epsilon == math.inf:
         return -math.inf
-    return _total_near(_Single.of(profile, queries), epsilon, 1.0).log_delta(epsilon)
+    single = _Single.of(profile, queries)
+    return _fine(single, _rough(single, single.anchor(epsilon))).log_delta(epsilon)
 
 
 def epsilon(profile: Profile, delta: float, *, queries: int) -> float:
@@ -69,19 +74,23 @@ def epsilon(profile: Profile, delta: float, *, queries: int) -> float:
     single = _Single.of(profile, queries)
     if _at_least_once(float(single.log_bound[-1]), queries) > target:
         return math.inf
+    rough = lru_cache(maxsize=1)(lambda anchor: _rough(single, anchor))
+    fine = lru_cache(maxsize=1)(lambda anchor: _fine(single, rough(anchor)))
     found = single.chernoff_epsilon(target)
-    for coarseness in (_COARSENESS, 1.0):
-        for _ in range(8):  # every round finds a bound, but the grid fits it only once it stays
-            total = _total_near(single, found, coarseness)
+    for total_at in (rough, fine):
+        # Every round finds a bound, but near its own anchor alone does it fit and is it what `log_delta` says.
+        for _ in range(8):
+            anchor = single.anchor(found)
+            total = total_at(anchor)
             if total is _TRIVIAL:
                 return math.inf
-            before, found = found, total.epsilon(target)
+            found = total.epsilon(target)
             if found == math.inf:
-                found = 2.0 * before
-            elif abs(found - before) <= 0.01 * (coarseness - 1.0) * before:
+                found = max(2.0 * anchor, single.scale)
+            elif single.anchor(found) == anchor:
                 break
     bump = 1e-9
-    while found != before and _total_near(single, found, 1.0).log_delta(found) > target:
+    while found < math.inf and fine(single.anchor(found)).log_delta(found) > target:
         found, bump = found * (1.0 + bump), 4.0 * bump
     return found
 
@@ -120,6 +129,14 @@ class _Single:
         law = self.law(log_delta)
         return max(0.0, self.queries * law.cumulant(law.tilt_down_to(log_delta / self.queries, +1.0))[1])
 
+    def anchor(self, epsilon: float) -> float:
+        """The epsilon, a little below, that the law of the sum is made for: neighbours share it, and so agree on delta_T."""
+        law = self.law(-math.inf)
+        deviation = law.tilted(law.tilt_towards(epsilon / self.queries)).moments()[1]
+        near = min(max(deviation * math.sqrt(self.queries) / 4.0, epsilon * 2.0**-30), epsilon / 16.0)
+        spacing = 2.0 ** math.floor(math.log2(max(near, 2.0**-1000)))
+        return math.floor(epsilon / spacing) * spacing
+
     def log_chernoff(self, law: LossLaw, epsilon: float) -> float:
         """Chernoff's bound on log delta_T(epsilon)."""
         tilt = law.tilt_towards(epsilon / self.queries)
@@ -152,16 +169,28 @@ def _step(law: LossLaw, tilt: float, queries: int) -> float:
 
 
 @dataclass(frozen=True)
+class _Plan:
+    """What the law of the sum is wanted for."""
+
+    epsilon: float
+    log_delta: float
+    """What is negligible against this log delta_T(epsilon) is left out."""
+    coarseness: float
+    kind: np.dtype[Any]
+
+
+@dataclass(frozen=True)
 class _Total:
     """The law of the sum of all losses, tilted, on a window of the grid."""
 
+    plan: _Plan
     tilt: float
     log_scale: float
     """T K(tilt): a sum s has the probability masses[s] e^(log_scale - tilt s)."""
     sums: Float
     masses: Float
-    slack: float
-    """How far every mass may be off by rounding."""
+    slack: tuple[float, float]
+    """How far every mass may be off by rounding, and all of them together in the Euclidean norm."""
     log_missing: float
     """log of how likely it is, at most, that the sum is infinite or above the window."""
     log_allowance: float
@@ -179,9 +208,10 @@ class _Total:
         excess = self.sums[above:] - epsilon
         weights = np.exp(-self.tilt * excess) * -np.expm1(-excess)
         # A sum of products, not a dot product: threads would cost more than they save.
-        parts = np.array([(self.masses[above:] * weights).sum(), self.slack * weights.sum()])
+        slack = min(self.slack[0] * weights.sum(), self.slack[1] * math.sqrt((weights**2).sum()))
         with np.errstate(divide="ignore"):
-            seen, rounding = np.log(parts) + self.log_scale - self.tilt * epsilon
+            parts = np.log([(self.masses[above:] * weights).sum(), slack])
+        seen, rounding = parts + self.log_scale - self.tilt * epsilon
         return float(seen), float(rounding)
 
     def epsilon(self, target: float) -> float:
@@ -190,71 +220,76 @@ class _Total:
             return 0.0
         if self.log_missing + self.log_allowance > target:
             return math.inf
-        middle = float(self.sums[len(self.sums) // 2])
-        return calibrate.smallest_smooth(lambda epsilon: self.log_delta(epsilon) - target, start=max(middle, 1e-9))
+        start = self.plan.epsilon or 1e-9
+        return calibrate.smallest_smooth(lambda epsilon: self.log_delta(epsilon) - target, start=start)
 
 
-def _only_infinite(epsilon: float, log_probability: float) -> _Total:
+def _only_infinite(plan: _Plan, log_probability: float) -> _Total:
     """The law of a sum that exceeds epsilon only where it is infinite."""
     return _Total(
+        plan=plan,
         tilt=0.0,
         log_scale=0.0,
-        sums=np.full(1, epsilon),
+        sums=np.full(1, plan.epsilon),
         masses=np.zeros(1),
-        slack=0.0,
+        slack=(0.0, 0.0),
         log_missing=log_probability,
         log_allowance=0.0,
     )
 
 
-_TRIVIAL = _only_infinite(0.0, 0.0)
+_TRIVIAL = _only_infinite(_Plan(0.0, 0.0, 1.0, np.dtype(np.float64)), 0.0)
 """What is left to say where so many queries do not fit the largest window: delta is at most 1."""
 
 
-def _total_near(single: _Single, epsilon: float, finest: float) -> _Total:
-    """The law of the sum of all losses, tilted towards epsilon, with all that matters to delta_T(epsilon).
+def _rough(single: _Single, epsilon: float) -> _Total:
+    """The law of the sum of all losses near epsilon on a rough grid.
 
-    A rough grid finds out how large delta_T is, and so what matters: where tails are heavy Chernoff's bound is far above it.
+    It finds out how large delta_T is, and so what matters: where tails are heavy Chernoff's bound is far above it.
     """
-    law = single.law(-math.inf)
+    expected = _LOWEST
     for _ in range(2):
-        expected = single.log_chernoff(law, epsilon) + _NEGLIGIBLE
         law = single.law(expected)
-    coarseness = _COARSENESS
-    kind: np.dtype[Any] = np.dtype(np.float64)
+        if epsilon < single.queries * law.losses[-1]:
+            expected = single.log_chernoff(law, epsilon) + _NEGLIGIBLE
+    return _settled(single, _Plan(epsilon, expected, _COARSENESS, np.dtype(np.float64)))
+
+
+def _fine(single: _Single, rough: _Total) -> _Total:
+    """The same law on a grid that gives delta_T."""
+    if rough is _TRIVIAL:
+        return rough
+    seen, _ = rough.log_parts(rough.plan.epsilon)
+    return _settled(single, replace(rough.plan, coarseness=1.0, log_delta=max(rough.plan.log_delta, seen - 2.0)))
+
+
+def _settled(single: _Single, plan: _Plan) -> _Total:
+    """The law with all that turns out to matter, and as exact as it must be."""
     while True:
-        law = single.law(expected)
-        total = _compose(single, law, epsilon, log_delta=expected, coarseness=coarseness, kind=kind)
+        total = _compose(single, plan)
         if total is _TRIVIAL:
             return total
-        seen, rounding = total.log_parts(epsilon)
-        deeper = min(1.5 * expected - 6.0, max(seen, total.log_missing + _NEGLIGIBLE))
-        if total.log_missing > seen + _NEGLIGIBLE and single.last(deeper) > single.last(expected):
-            expected = deeper
-        elif rounding > max(seen + 0.75 * _NEGLIGIBLE, _SMALL) and kind != np.longdouble:
-            kind = np.dtype(np.longdouble)
-        elif coarseness > finest:
-            coarseness, expected = finest, max(expected, seen - 2.0)
+        seen, rounding = total.log_parts(plan.epsilon)
+        deeper = min(1.5 * plan.log_delta - 6.0, max(seen, total.log_missing + _NEGLIGIBLE))
+        if total.log_missing > seen + _NEGLIGIBLE and single.last(deeper) > single.last(plan.log_delta):
+            plan = replace(plan, log_delta=deeper)
+        elif rounding > max(seen + 0.75 * _NEGLIGIBLE, _SMALL) and plan.kind != np.longdouble:
+            plan = replace(plan, kind=np.dtype(np.longdouble))
         else:
             return total
 
 
-def _compose(
-    single: _Single,
-    coarse: LossLaw,
-    epsilon: float,
-    *,
-    log_delta: float,
-    coarseness: float,
-    kind: np.dtype[Any],
-) -> _Total:
-    """The sum's law tilted towards epsilon, on a window that leaves out what is negligible against this log delta_T."""
-    queries, tilt = single.queries, coarse.tilt_towards(epsilon / single.queries)
+def _compose(single: _Single, plan: _Plan) -> _Total:
+    """The sum's law tilted towards epsilon, on a window that leaves out what is negligible."""
+    queries, epsilon, coarse = single.queries, plan.epsilon, single.law(plan.log_delta)
+    tilt = _SHARE * coarse.tilt_towards(epsilon / queries)
     if epsilon >= queries * coarse.losses[-1]:
-        return _only_infinite(epsilon, _at_least_once(coarse.log_infinite, queries))
-    outside = min(log_delta - single.log_chernoff(coarse, epsilon), 0.0) + 1.5 * _NEGLIGIBLE
-    step = _step(coarse, tilt, queries) * coarseness
-    largest = _LARGEST / min(coarseness, 4.0)
+        return _only_infinite(plan, _at_least_once(coarse.log_infinite, queries))
+    outside = min(plan.log_delta - (queries * coarse.cumulant(tilt)[0] - tilt * epsilon), 0.0) + 1.5 * _NEGLIGIBLE
+    step = _step(coarse, tilt, queries) * plan.coarseness
+    largest = _LARGEST * min(max(math.sqrt(queries / 1e6), 1.0), 2.0) / min(plan.coarseness, 8.0)
+    if plan.kind == np.longdouble:  # which takes eight times as long
+        largest /= 4.0
     while True:
         nodes = _nodes(coarse, tilt, scale=single.scale, step=step)
         law = chords(nodes, single.profile(nodes))
@@ -262,16 +297,17 @@ def _compose(
         low, high = (tilted.tilt_down_to(outside / queries, sign) for sign in (-1.0, +1.0))
         lowest, highest = queries * tilted.cumulant(low)[1], queries * tilted.cumulant(high)[1]
         top = max(epsilon, min(highest, epsilon - outside / tilt) if tilt > 0.0 else highest)
-        # Sums from outside (lowest, highest) are rare; the others must not be wrapped into (epsilon, top).
-        steps = max(top - lowest, highest - epsilon) / step + 2.0
-        size = 2 ** max(5, math.ceil(math.log2(8 / 7 * steps)))
-        if size <= largest or step > coarse.losses[-1]:
+        # Sums from outside (lowest, highest) are rare; others that wrap into (epsilon, top) would make the bound too large.
+        # But what wraps upwards by a width has at most e^(-tilt width) of its weight, and that is negligible earlier.
+        width = min(top - lowest, -(plan.log_delta + _NEGLIGIBLE) / tilt) if tilt > 0.0 else top - lowest
+        steps = max(width, highest - epsilon) / step + 2.0
+        if steps <= largest or step > coarse.losses[-1]:
             break
-        step *= size / largest
-    if size > largest:
+        step *= math.ceil(8.0 * steps / largest) / 8.0  # still a step whose multiples are floats
+    if steps > largest:
         return _TRIVIAL
-    last = (math.floor(top / step / (size // 8)) + 1) * (size // 8)  # the same window for neighbouring epsilons
-    masses, slack = convolve(tilted, queries=queries, step=step, window=(last - size, size), kind=kind)
+    last, size = math.floor(top / step) + 1, fast_size(steps)
+    masses, slack = convolve(tilted, queries=queries, step=step, window=(last - size, size), kind=plan.kind)
     cumulant, _ = law.cumulant(tilt)
     beyond = min(queries * tilted.cumulant(high)[0] - high * last * step, 0.0) + queries * cumulant - tilt * last * step
     if last * step > queries * law.losses[-1]:
@@ -279,9 +315,10 @@ def _compose(
     infinite = _at_least_once(law.log_infinite, queries)
     magnitude = 10.0 + abs(cumulant) + tilt * float((np.exp(tilted.log_mass) * np.abs(law.losses)).sum())
     return _Total(
+        plan=plan,
         tilt=tilt,
         log_scale=queries * cumulant,
-        sums=np.arange(last - size, last) * step,
+        sums=np.arange(last - size, last, dtype=np.float64) * step,
         masses=masses,
         slack=slack,
         log_missing=float(np.logaddexp(beyond, infinite)),
