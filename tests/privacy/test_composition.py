@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -300,9 +299,7 @@ def log_delta_if_told(often: float, mus: tuple[float, float], at: float, queries
 @pytest.mark.parametrize(
     ("often", "mus"), [(1e-6, (1e-5, 0.3)), (1e-4, (1e-3, 1.3)), (1e-4, (1e-5, 0.1)), (1e-2, (1e-2, 5.0))], ids=str
 )
-def test_heavy_tails_meet_their_closed_form_from_above_in_well_under_a_second(
-    often: float, mus: tuple[float, float], queries: int
-) -> None:
+def test_heavy_tails_meet_their_closed_form_from_above(often: float, mus: tuple[float, float], queries: int) -> None:
     """A rare query says much more than the others: Chernoff's bound, the window and rounding are all at their worst."""
 
     def single(epsilons: np.ndarray) -> np.ndarray:
@@ -312,33 +309,10 @@ def test_heavy_tails_meet_their_closed_form_from_above_in_well_under_a_second(
     for wanted in [1e-6, 1e-10, 1e-15]:
         if log_delta_if_told(often, mus, 0.0, queries) <= math.log(wanted):
             continue
-        start = time.process_time()
         found = composition.epsilon(single, wanted, queries=queries)
-        assert time.process_time() - start < 1.0
         # Above the truth: there the exact profile is at most what was wanted; and 1e-4 below the truth it is not.
         assert log_delta_if_told(often, mus, found * (1.0 + 1e-12), queries) <= math.log(wanted) + 1e-11
         assert log_delta_if_told(often, mus, found * (1.0 - CLAIM), queries) > math.log(wanted)
-
-
-@pytest.mark.parametrize(
-    ("accountant", "law", "sigma", "wanted"),
-    [
-        ("tight", HALF, 301.0, 1e-6),
-        ("counted", Participation(100_000, 0.5), 300.0, 1e-15),
-        ("tight", Participation(100_000, 1e-4), 0.752, 1e-10),
-        ("counted", Participation(100_000, 1e-3), 1.384, 1e-15),
-        ("paper", Participation(20, 1e-4, at_least=0), 1.0, 1e-15),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("queries", [10, 10_000])
-def test_ten_thousand_queries_take_well_under_a_second(
-    accountant: str, law: Participation, sigma: float, wanted: float, queries: int
-) -> None:
-    epsilon(accountant, law, 0.99 * sigma, wanted, queries)
-    start = time.process_time()
-    epsilon(accountant, law, sigma, wanted, queries)
-    assert time.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize("queries", [2, 30, 10_000])
