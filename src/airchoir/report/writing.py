@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airchoir.bank import write_atomically
-from airchoir.provenance import plain
 from airchoir.report import figures, tables
 from airchoir.report.findings import Findings
 
@@ -36,7 +35,7 @@ def write(findings: Findings, folder: Path) -> Written:
 
 def record(findings: Findings) -> str:
     """The findings as JSON text, from which everything can be drawn again."""
-    return json.dumps(plain(findings.record()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(findings.record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _contents(findings: Findings, remarks: list[str]) -> Iterator[tuple[str, bytes]]:
