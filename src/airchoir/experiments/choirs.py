@@ -67,6 +67,12 @@ def check_alike(paths: Sequence[Path], banks: Sequence[ScoreBank]) -> None:
                 raise ValueError(f"{path} has {what} {own!r}, but {paths[0]} {wanted!r}; evaluate them one by one")
 
 
+def check_any(choirs: Sequence[Choir], name: str) -> None:
+    """A ValueError where there is no choir to try the experiment `name` on."""
+    if not choirs:
+        raise ValueError(f"{name} needs at least one score bank, got none; airchoir demo makes one")
+
+
 def own_seeds(seed: int, banks: int) -> list[int]:
     """A seed per bank, the first as given: what is drawn for one must not recur in the next, or errors would add up."""
     return [seed, *map(int, np.random.SeedSequence(seed).generate_state(banks - 1, np.uint64))]
@@ -106,7 +112,7 @@ class Measurement:
             "clients": self.choir.clients,
             "classes": self.choir.classes,
             "seeds": [bank.metadata.get("seed", "") for bank in self.choir.banks],
-            "banks": [bank.metadata.get("checksum", "") for bank in self.choir.banks],
+            "banks": [bank.metadata.get("checksum") or bank.metadata.get("subset_of", "") for bank in self.choir.banks],
             **{name: getattr(self.pooled, name) for name in names},
             "scheme": provenance.describe(self.scheme),
         }
