@@ -1,0 +1,32 @@
+"""`airchoir report`: everything found below a folder, on one page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from airchoir.cli.output import console
+from airchoir.report.page import check_installed, gather, write_page
+
+EXAMPLES = "Example: airchoir report airchoir-demo"
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder of what `experiment` wrote.", show_default=False)
+    ],
+) -> None:
+    """Gather the findings of all experiments below DIR into one page, DIR/report.html, that needs no network."""
+    check_installed()
+    gathered = gather(folder)
+    if not gathered.found and not gathered.complaints:
+        raise ValueError(
+            f"{folder} has no findings below it; airchoir experiment table1 BANK... --out {folder} makes some"
+        )
+    if not gathered.found:
+        raise ValueError(f"{folder} has no whole findings below it: {'; '.join(gathered.complaints)}")
+    for complaint in gathered.complaints:
+        typer.echo(f"airchoir: {complaint}", err=True)
+    page = write_page(gathered.found, folder)
+    experiments = f"{len(gathered.found)} experiment{'s' if len(gathered.found) != 1 else ''}"
+    console().print(f"{experiments} on one page: {page}", soft_wrap=True)
