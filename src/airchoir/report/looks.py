@@ -20,6 +20,8 @@ DASHES: tuple[Any, ...] = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 """One more than colours: the eighth curve has the first one's colour, but not its marker."""
+FAINT = 0.35
+"""How opaque the paper's own curves are."""
 _MARKS = 12
 """About how many markers a curve wears."""
 
@@ -73,7 +75,7 @@ def looks(curve: Curve) -> dict[str, Any]:
     dash = DASHES[curve.style % len(DASHES)] if curve.line else "none"
     if not curve.published:
         return {"color": colour(curve), "linestyle": dash, "marker": marker, "zorder": 2.5}
-    faint = {"color": colour(curve), "linestyle": dash, "alpha": 0.35, "zorder": 1.0}
+    faint = {"color": colour(curve), "linestyle": dash, "alpha": FAINT, "zorder": 1.0}
     return faint | ({"linewidth": 2.4} if curve.line else {"marker": marker, "markersize": 5.5})
 
 

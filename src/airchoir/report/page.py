@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airchoir.bank import write_atomically
 from airchoir.report import figures
 from airchoir.report.findings import Curve, Figure, Findings, Panel, Table
-from airchoir.report.looks import INK
+from airchoir.report.looks import COLOURS, FAINT, INK
 from airchoir.report.tables import numeric_columns
 
 if TYPE_CHECKING:
@@ -110,7 +110,13 @@ def _chapter(index: int, path: Path, findings: Findings, folder: Path) -> dict[s
 
 
 def _table(key: str, table: Table) -> dict[str, Any]:
-    return {"key": key, "table": table, "numeric": numeric_columns(table)}
+    """The table and what each column holds: numbers, words, or the name of the row (the last words before the numbers)."""
+    numeric = numeric_columns(table)
+    leading = numeric.index(True) if True in numeric else len(numeric)
+    kinds = [
+        "number" if number else "name" if index == leading - 1 else "words" for index, number in enumerate(numeric)
+    ]
+    return {"key": key, "table": table, "kinds": kinds}
 
 
 def _drawing(key: str, figure: Figure) -> dict[str, Any]:
@@ -129,12 +135,15 @@ def _drawing(key: str, figure: Figure) -> dict[str, Any]:
 
 
 def _inline(svg: str, key: str, words: str) -> "Markup":
-    """An SVG element whose ids are its own in the page and whose ink is the page's; without words it is decoration."""
+    """An SVG element with ids of its own in the page and colours that the page may change; without words it is decoration."""
     from markupsafe import Markup, escape
 
     svg = re.sub(r'\bid="', f'id="{key}-', svg)
     svg = re.sub(r'href="#', f'href="#{key}-', svg)
     svg = svg.replace("url(#", f"url(#{key}-").replace(INK, "currentColor")
+    for index, colour in enumerate(COLOURS):
+        svg = svg.replace(colour, f"var(--curve-{index}, {colour})")
+    svg = svg.replace(f"opacity: {FAINT}", "opacity: var(--faint)")
     role = f'role="img" aria-label="{escape(words)}"' if words else 'aria-hidden="true"'
     return Markup(svg.replace("<svg", f"<svg {role}", 1))
 
