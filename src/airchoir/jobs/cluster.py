@@ -1,79 +1,19 @@
-"""Independent jobs, here or on a Ray cluster; results come back to whoever asked, as they finish."""
+"""Jobs on a Ray cluster, of which a node may go down."""
 
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
-from airchoir.registry import suggestion
+from airchoir.jobs import MOST_LOSSES, Job, Result, Work
 
-Job = TypeVar("Job")
-Result = TypeVar("Result")
-Note = Callable[[Any], None]
-"""Takes what a job has to say before it is done."""
-Work = Callable[[Job, Note], Result]
-"""Does one job. Made once per process, for many jobs."""
-
-LOCAL, RAY = "local", "ray"
 _PATIENCE_SECONDS = 2.0
 """How long to wait for news before looking at the cluster's nodes again."""
-_MOST_LOSSES = 5
 
 
-def check_place(on: str) -> None:
-    """Refuse what is no place to run jobs, or a cluster where Ray is missing."""
-    if on == LOCAL:
-        return
-    if on != RAY and not on.startswith(f"{RAY}://"):
-        raise ValueError(f"unknown place {on!r} to run on; {suggestion(on, [LOCAL, RAY, f'{RAY}://HOST:PORT'])}")
-    if find_spec("ray") is None:
-        raise ValueError(f"to run on {on} needs Ray, which is not installed; run: pip install 'airchoir[cluster]'")
-
-
-def run(
-    jobs: Iterable[Job],
-    start: Callable[[], Work[Job, Result]],
-    *,
-    on: str = LOCAL,
-    began: Callable[[Job], None] = lambda job: None,
-    note: Callable[[Job, Any], None] = lambda job, said: None,
-    cpus: float = 1.0,
-    gpus: float = 0.0,
-) -> Iterator[tuple[Job, Result]]:
-    """Every job with its result, in the order in which they finish; jobs must differ from each other.
-
-    `start` makes the work: once in this process, or once in each process of a cluster. The next job is taken from `jobs` only
-    when somebody is free to do it, so the iterable may stop early. `began` hears when a job is begun, and `note` what it says:
-    at once here, with its result from a cluster. `cpus` and `gpus` are what a job takes of a cluster; fractions share a
-    device, and GPUs are asked for only where there are any. A job that is lost with its node is done again by another.
-    """
-    check_place(on)
-    if on == LOCAL:
-        return _here(jobs, start, began, note)
-    return _on_ray(jobs, start, began, note, address=None if on == RAY else on, needs={"CPU": cpus, "GPU": gpus})
-
-
-def _here(
-    jobs: Iterable[Job],
-    start: Callable[[], Work[Job, Result]],
-    began: Callable[[Job], None],
-    note: Callable[[Job, Any], None],
-) -> Iterator[tuple[Job, Result]]:
-    work: Work[Job, Result] | None = None
-    for job in jobs:
-        work = work or start()
-        began(job)
-
-        def say(said: Any, job: Job = job) -> None:
-            note(job, said)
-
-        yield job, work(job, say)
-
-
-def _on_ray(
-    jobs: Iterable[Job],
+def run_on_ray(
+    jobs: Iterator[Job],
     start: Callable[[], Work[Job, Result]],
     began: Callable[[Job], None],
     note: Callable[[Job, Any], None],
@@ -81,10 +21,11 @@ def _on_ray(
     address: str | None,
     needs: dict[str, float],
 ) -> Iterator[tuple[Job, Result]]:
+    """Every job with its result, in the order in which they finish, from the cluster at `address`."""
     with _connected(address) as ray:
         crew = _Crew(ray, start, needs)
         try:
-            for job, (notes, result) in crew.run(iter(jobs), began):
+            for job, (notes, result) in crew.run(jobs, began):
                 for said in notes:
                     note(job, said)
                 yield job, result
@@ -211,7 +152,7 @@ class _Crew:
     def _lost(self, member: Any, job: Any, error: Exception) -> None:
         self._ray.kill(member)  # where only the way to it is broken, it must not go on beside its successor
         self._losses[job] += 1
-        if self._losses[job] > _MOST_LOSSES:
+        if self._losses[job] > MOST_LOSSES:
             reason = " ".join(str(error).split())[:200]
             what = "a process" if job is None else str(job)
             raise ValueError(f"{what} was lost {self._losses[job]} times ({reason}); look into the cluster's logs")
