@@ -22,6 +22,8 @@ Text = Callable[[str], str]
 """How a label is written: as it is, or as LaTeX."""
 
 COLUMN_INCHES, PAGE_INCHES = 3.4, 7.0
+_LEGEND_SHARE = 0.96
+"""Of the width: letters are not as wide at every resolution."""
 _METADATA: dict[str, dict[str, None]] = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
@@ -189,12 +191,13 @@ def _draw_legend(drawing: "matplotlib.figure.Figure", entries: Sequence[Curve], 
 
     handles = [Line2D([], [], **looks(curve), label=text(curve.label)) for curve in entries]
     renderer: Any = drawing.canvas.get_renderer()  # type: ignore[attr-defined]
-    for columns in range(len(handles), 0, -1):
+    rows = range(1, len(handles) + 1)
+    for columns in sorted({-(-len(handles) // each) for each in rows}, reverse=True):  # as many in each row as can be
         made = drawing.legend(handles=handles, loc="outside lower center", ncols=columns)
         for words in made.get_texts():
             words.set_parse_math(False)
         extent = made.get_window_extent(renderer)
-        if extent.width <= drawing.bbox.width or columns == 1:
+        if extent.width <= _LEGEND_SHARE * drawing.bbox.width or columns == 1:
             width, height = drawing.get_size_inches()
             drawing.set_size_inches(width, height + extent.height / drawing.dpi)
             return
