@@ -18,6 +18,12 @@ def report(
 ) -> None:
     """Gather the findings of all experiments below DIR into one page, DIR/report.html, that needs no network."""
     check_installed()
+    page, experiments = publish(folder)
+    console().print(f"{experiments} experiment{'s' if experiments != 1 else ''} on one page: {page}", soft_wrap=True)
+
+
+def publish(folder: Path) -> tuple[Path, int]:
+    """The page of all findings below `folder`, written, and how many they are; one line for each file that is damaged."""
     gathered = gather(folder)
     if not gathered.found and not gathered.complaints:
         raise ValueError(
@@ -27,6 +33,4 @@ def report(
         raise ValueError(f"{folder} has no whole findings below it: {'; '.join(gathered.complaints)}")
     for complaint in gathered.complaints:
         typer.echo(f"airchoir: {complaint}", err=True)
-    page = write_page(gathered.found, folder)
-    experiments = f"{len(gathered.found)} experiment{'s' if len(gathered.found) != 1 else ''}"
-    console().print(f"{experiments} on one page: {page}", soft_wrap=True)
+    return write_page(gathered.found, folder), len(gathered.found)
