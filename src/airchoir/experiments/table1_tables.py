@@ -82,14 +82,16 @@ def main_table(results: Sequence[Result]) -> Table:
     for key in keys(results):
         scores = [_score(result, key) for result in results]
         rows.append((Cell(promise(key[1])), Cell(key[0]), *scores, Cell(_channel_uses(results, key))))
-    uses = "Channel uses" if _same_uses(results) else "Channel uses, by task"
     return Table(
         name="table1",
         caption="Macro-F1 in percent on the test set, and channel uses per query",
-        header=("Privacy", "Method", *(result.choir.title for result in results), uses),
+        header=("Privacy", "Method", *(result.choir.title for result in results), "Channel uses"),
         rows=tuple(rows),
         sections=sections(keys(results)),
-        notes=(f"{setting(results)} {spread(results)} The best of each half in bold.",),
+        notes=(
+            f"{setting(results)} {spread(results)} The best of each half in bold."
+            + ("" if _same_uses(results) else " Channel uses in the order of the tasks."),
+        ),
     )
 
 
