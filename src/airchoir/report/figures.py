@@ -38,10 +38,24 @@ class NoTex(Exception):  # noqa: N818  (not an error: PGF is left out)
 
 def render(figure: Figure, kind: str) -> bytes:
     """The figure as a file of a kind: pdf, svg, png or pgf (which needs TeX)."""
-    if kind == "pgf" and tex_system() is None:
-        raise NoTex("it needs TeX, and no pdflatex, lualatex or xelatex is installed")
+    if kind == "pgf":
+        return _render_pgf(figure)
     with _style(kind):
         return _save(_draw(figure, kind), kind)
+
+
+def _render_pgf(figure: Figure) -> bytes:
+    """TeX says how wide words are: without one, or with one that fails, there is no PGF, and no harm."""
+    if tex_system() is None:
+        raise NoTex("it needs TeX, and no pdflatex, lualatex or xelatex is installed")
+    with _style("pgf"):
+        from matplotlib.backends.backend_pgf import LatexError
+
+        try:
+            return _save(_draw(figure, "pgf"), "pgf")
+        except (LatexError, RuntimeError, OSError) as error:
+            reason = " ".join(str(error).split())[:120]
+            raise NoTex(f"{tex_system()} could not measure its words ({reason})") from None
 
 
 def panel_svg(panel: Panel) -> str:
@@ -101,12 +115,7 @@ def _style(kind: str) -> Iterator[None]:
 def _save(drawing: "matplotlib.figure.Figure", kind: str) -> bytes:
     buffer: Any = io.StringIO() if kind == "pgf" else io.BytesIO()
     options: dict[str, Any] = {"metadata": _METADATA[kind]} if kind in _METADATA else {}
-    try:
-        drawing.savefig(buffer, format=kind, dpi=200, transparent=kind == "svg", **options)
-    except RuntimeError as error:
-        if kind != "pgf":
-            raise
-        raise NoTex(f"{tex_system()} could not set it ({str(error).splitlines()[0]})") from None
+    drawing.savefig(buffer, format=kind, dpi=200, transparent=kind == "svg", **options)
     content = buffer.getvalue()
     return content.encode() if isinstance(content, str) else content
 

@@ -36,8 +36,8 @@ def comma_separated(table: Table) -> str:
     """The table as CSV: the header and the cells, nothing else."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.header)
-    writer.writerows([cell.text for cell in row] for row in table.rows)
+    for line in (table.header, *([cell.text for cell in row] for row in table.rows)):
+        writer.writerow([" ".join(text.split()) for text in line])  # one line each, whoever reads it
     return stream.getvalue()
 
 
