@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import airchoir
-from airchoir.cli import bank, demo, evaluate, experiment, listing, privacy, report, train
+from airchoir.cli import bank, demo, evaluate, experiment, listing, privacy, report, sweep, train
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[
     2
@@ -27,6 +27,7 @@ app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("experiment", epilog=experiment.EXAMPLES)(experiment.experiment)
+app.command("sweep", epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(bank.app, name="bank")
