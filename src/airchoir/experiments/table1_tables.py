@@ -103,7 +103,7 @@ def _score(result: Result, key: Key) -> Cell:
 
 def _channel_uses(results: Sequence[Result], key: Key) -> str:
     used = [f"{r.measured[key].pooled.channel_uses:,.0f}" if key in r.measured else ABSENT.text for r in results]
-    return used[0] if _same_uses(results) else " / ".join(used)
+    return next(text for text in used if text != ABSENT.text) if _same_uses(results) else " / ".join(used)
 
 
 def _same_uses(results: Sequence[Result]) -> bool:

@@ -14,6 +14,7 @@ from airchoir.metrics import Estimate
 
 VOTE, BELIEF = "Majority Voting with OAC", "Belief Summation with OAC"
 APART, ALONE = "Orthogonal Majority Voting", "Best Client Model"
+MINUS = "\N{MINUS SIGN}"
 _NEAR = 2.0
 """Standard deviations."""
 
@@ -122,7 +123,7 @@ def _votes_and_beliefs(results: Sequence[Result], epsilon: float) -> str:
     for result in results:
         gain = result.differences[BELIEF, epsilon]
         ahead, low, high = ("votes", -gain.high, -gain.low) if gain.value < 0.0 else ("beliefs", gain.low, gain.high)
-        interval = f"{share(LEVEL, 0)} interval {100 * low:.2f} to {100 * high:.2f}"
+        interval = f"{share(LEVEL, 0)} interval {100 * low:.2f} to {100 * high:.2f}".replace("-", MINUS)
         sure = "" if gain.clear else ", which another test set may undo"
         phrases.append(f"{ahead}, by {100 * abs(gain.value):.2f} points, {interval}{sure}")
     return f"The higher macro-F1 over the air {under(epsilon)}: {_each(results, phrases)}."
