@@ -61,6 +61,13 @@ def test_every_curve_is_in_the_legend_once_ours_first(make_figure: Any) -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["votes", "beliefs", "best client", "votes, published"]
 
 
+def test_a_label_that_several_curves_share_is_in_the_legend_once_in_no_curves_colour() -> None:
+    theirs = tuple(Curve("published", (0.0, 1.0), (1.0, 2.0), style=style, published=True) for style in (0, 1))
+    (legend,) = drawn(Figure("f", "", (Panel("", "", "", theirs),))).legends
+    (entry,) = legend.get_lines()
+    assert entry.get_color() not in COLOURS
+
+
 def test_every_word_is_on_the_figure(make_figure: Any) -> None:
     text = figures.render(make_figure(2), "svg").decode()
     for word in ("(a) Task 1", "(b) Task 2", "SNR (dB)", "macro-F1 (%)", "votes", "beliefs", "best client"):

@@ -7,11 +7,12 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airchoir.report.findings import Curve, Figure, Panel
 from airchoir.report.latex import escape
-from airchoir.report.looks import STYLE, colour, looks, marked
+from airchoir.report.looks import NEUTRAL, STYLE, colour, looks, marked
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -78,11 +79,13 @@ def sample_svg(curve: Curve) -> str:
 
 
 def legend(panels: Sequence[Panel]) -> list[Curve]:
-    """A curve for every label, ours before the paper's."""
+    """A curve for every label, ours before the paper's; a label that several looks share stands for none of them."""
     entries: dict[tuple[bool, str], Curve] = {}
     for panel in panels:
         for curve in panel.curves:
-            entries.setdefault((curve.published, curve.label), curve)
+            first = entries.setdefault((curve.published, curve.label), curve)
+            if first.style != curve.style:
+                entries[curve.published, curve.label] = replace(first, style=NEUTRAL)
     return [entries[key] for key in sorted(entries, key=lambda key: key[0])]
 
 
@@ -187,11 +190,11 @@ def _plain_numbers(axis: "matplotlib.axis.Axis") -> None:
     from matplotlib.ticker import FuncFormatter
 
     low, high = axis.get_view_interval()
-    if low < 1e-3 or high > 1e4:
+    if low < 1e-3 or high > 1e5:
         return
     few = math.log10(high / low) < 1.4
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}" if few and f"{value:e}"[0] in "25" else ""))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if few and f"{value:e}"[0] in "25" else ""))
 
 
 def _draw_legend(drawing: "matplotlib.figure.Figure", entries: Sequence[Curve], text: Text) -> None:

@@ -20,6 +20,8 @@ DASHES: tuple[Any, ...] = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 """One more than colours: the eighth curve has the first one's colour, but not its marker."""
+NEUTRAL = -1
+"""The style of a legend's entry that stands for curves of several styles."""
 FAINT = 0.35
 """How opaque the paper's own curves are."""
 _MARKS = 12
@@ -66,17 +68,21 @@ STYLE: dict[str, Any] = {
 
 def colour(curve: Curve) -> str:
     """The curve's colour."""
-    return COLOURS[curve.style % len(COLOURS)]
+    return INK if curve.style == NEUTRAL else COLOURS[curve.style % len(COLOURS)]
 
 
 def looks(curve: Curve) -> dict[str, Any]:
     """How matplotlib draws a curve, in the panel and in the legend."""
     marker = MARKERS[curve.style % len(MARKERS)]
-    dash = DASHES[curve.style % len(DASHES)] if curve.line else "none"
-    if not curve.published:
-        return {"color": colour(curve), "linestyle": dash, "marker": marker, "zorder": 2.5}
-    faint = {"color": colour(curve), "linestyle": dash, "alpha": FAINT, "zorder": 1.0}
-    return faint | ({"linewidth": 2.4} if curve.line else {"marker": marker, "markersize": 5.5})
+    dash = DASHES[max(curve.style, 0) % len(DASHES)] if curve.line else "none"
+    made: dict[str, Any] = {"color": colour(curve), "linestyle": dash, "zorder": 2.5}
+    if not curve.published or not curve.line:
+        made["marker"] = marker
+    if not curve.line:  # hollow, so that they are not taken for the marks on a line
+        made |= {"markerfacecolor": "none", "markeredgewidth": 1.0, "markersize": 4.0}
+    if curve.published:
+        made |= {"alpha": FAINT, "zorder": 1.0, "linewidth": 2.4}
+    return made
 
 
 def marked(curve: Curve) -> tuple[int, int]:
