@@ -14,7 +14,7 @@ matplotlib = pytest.importorskip("matplotlib")
 
 from airchoir.report import figures
 from airchoir.report.findings import Curve, Figure, Panel
-from airchoir.report.looks import COLOURS, DASHES, MARKERS, looks
+from airchoir.report.looks import COLOURS, DASHES, MARKERS, looks, marked
 
 KINDS = ("pdf", "svg", "png")
 PUBLISHED = "stroke-opacity: 0.35"
@@ -124,6 +124,13 @@ def test_points_that_are_not_joined_have_no_line(make_figure: Any) -> None:
     (alone,) = (line for line in axes.lines if len(line.get_xdata()) == 1)
     assert alone.get_linestyle() == "None"
     assert alone.get_marker() == "^"
+
+
+def test_a_line_wears_some_marks_and_loose_points_are_all_shown() -> None:
+    x = tuple(map(float, range(30)))
+    assert marked(Curve("", x, x, style=5)) == (2, 3)
+    assert marked(Curve("", x, x, style=5, line=False)) == (0, 1)
+    assert marked(Curve("", (), ())) == (0, 1)
 
 
 def luminance(colour: str) -> float:

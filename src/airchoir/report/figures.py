@@ -183,6 +183,8 @@ def _draw_panel(axes: "matplotlib.axes.Axes", panel: Panel, text: Text, *, lette
     if panel.x_ticks:
         axes.set_xticks(panel.x_ticks, [text(label) for label in panel.x_tick_labels] or None, parse_math=False)
         axes.xaxis.minorticks_off()
+    if panel.y_limits:
+        axes.set_ylim(*panel.y_limits)
 
 
 def _plain_numbers(axis: "matplotlib.axis.Axis") -> None:

@@ -50,6 +50,8 @@ class Panel:
     x_ticks: tuple[float, ...] = ()
     """Where the axis is marked; empty: wherever it looks well."""
     x_tick_labels: tuple[str, ...] = ()
+    y_limits: tuple[float, ...] = ()
+    """Where the axis begins and ends; empty: wherever it looks well."""
 
     def __post_init__(self) -> None:
         if self.x_tick_labels and len(self.x_tick_labels) != len(self.x_ticks):

@@ -87,5 +87,5 @@ def looks(curve: Curve) -> dict[str, Any]:
 
 def marked(curve: Curve) -> tuple[int, int]:
     """The first point with a marker, and how many further each next one is: curves on top of one another still differ."""
-    step = max(1, math.ceil(len(curve.x) / _MARKS))
+    step = max(1, math.ceil(len(curve.x) / _MARKS)) if curve.line else 1  # a point that no line joins is all there is
     return curve.style % step, step
