@@ -25,6 +25,7 @@ QUESTIONS = (
     "monte_carlo",
     "training_speed",
     "privacy",
+    "sweep",
 )
 
 

@@ -120,10 +120,25 @@ def test_notes_arrive_before_the_end_and_every_process_has_one_thread(workshop: 
     assert len(heard) == 12
 
 
-def test_as_many_processes_work_as_are_wanted_and_one_at_least(workshop: Any) -> None:
-    for wanted, limit in ((lambda: 0, 1), (lambda: 1, 1), (lambda: 3, 3)):
+def test_as_many_processes_work_as_are_wanted(workshop: Any) -> None:
+    for wanted, limit in ((lambda: 1, 1), (lambda: 3, 3)):
         processes = {process for _, (_, process) in run(range(12), workshop.talk, processes=wanted)}
         assert 1 <= len(processes) <= limit
+        assert os.getpid() not in processes
+
+
+def test_this_process_works_as_long_as_no_other_is_wanted(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    heard: list[Any] = []
+
+    def wanted() -> int:
+        return 0 if len(heard) < 6 else 2
+
+    done = run(range(9), workshop.talk, processes=wanted, began=heard.append, note=lambda job, said: heard.append(said))
+    processes = {job: process for job, (_, process) in done}
+    assert heard[:6] == [0, "0 half", 1, "1 half", 2, "2 half"]
+    assert {processes[job] for job in range(3)} == {os.getpid()}
+    assert os.getpid() not in {processes[job] for job in range(3, 9)}
 
 
 def test_jobs_that_a_result_brings_are_done_too(workshop: Any) -> None:

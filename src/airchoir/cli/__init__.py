@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import airchoir
+import airchoir.cli.threads  # before what imports numpy
 from airchoir.cli import bank, demo, evaluate, experiment, listing, privacy, report, sweep, train
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[

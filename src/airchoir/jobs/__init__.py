@@ -46,8 +46,9 @@ def run(
     none left. `began` hears when a job is begun, and `note` what it says: at once here, with its result from a cluster.
 
     With `processes`, local jobs are done by processes of their own, each on one core: as many as it says whenever one could
-    be used; `start` must be picklable then. `cpus` and `gpus` are what a job takes of a cluster; fractions share a device,
-    and GPUs are asked for only where there are any. A job that is lost with its process or node is done again by another.
+    be used, and by this one as long as it says 0; `start` must be picklable then. `cpus` and `gpus` are what a job takes of a
+    cluster; fractions share a device, and GPUs are asked for only where there are any. A job that is lost with its process
+    or node is done again by another.
     """
     check_place(on)
     if on == LOCAL:

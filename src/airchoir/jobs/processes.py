@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from queue import SimpleQueue
 from typing import Any
@@ -29,6 +30,15 @@ def cores() -> int:
     return max(1, min(allowed, memory // 2 // _MEMORY_BYTES))
 
 
+def has_one_thread() -> bool:
+    """Whether numpy's matrix products take one thread in this process too, as far as can be told."""
+    import numpy
+
+    setting = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
+    described: Any = numpy.show_config(mode="dicts")
+    return setting == "1" and "openblas" in described["Build Dependencies"]["blas"]["name"]
+
+
 def run_in_processes(
     jobs: Iterator[Job],
     start: Callable[[], Work[Job, Result]],
@@ -36,8 +46,11 @@ def run_in_processes(
     note: Callable[[Job, Any], None],
     wanted: Callable[[], int],
 ) -> Iterator[tuple[Job, Result]]:
-    """Every job with its result, in the order in which they finish, from as many processes as are `wanted`."""
-    crew = _Crew(pickle.dumps(start), wanted)
+    """Every job with its result, in the order in which they finish, from as many processes as are `wanted`.
+
+    As long as none is, this process does the jobs.
+    """
+    crew = _Crew(start, wanted)
     try:
         yield from crew.run(jobs, began, note)
     finally:
@@ -77,8 +90,9 @@ class _Member:
 class _Crew:
     """Processes that take one job after another. Who is lost is replaced, and the job it had is done again."""
 
-    def __init__(self, start: bytes, wanted: Callable[[], int]) -> None:
+    def __init__(self, start: Callable[[], Any], wanted: Callable[[], int]) -> None:
         self._start, self._wanted = start, wanted
+        self._own_work: Any = None
         self._working: dict[Any, tuple[_Member, Any]] = {}
         """The line to somebody -> who, and the job."""
         self._idle: list[_Member] = []
@@ -90,6 +104,7 @@ class _Crew:
     ) -> Iterator[tuple[Any, Any]]:
         """Jobs with their results, as they finish."""
         while True:
+            yield from self._alone(jobs, began, note)
             self._hand_out(jobs, began)
             if not self._working and not self._again:
                 return
@@ -101,12 +116,24 @@ class _Crew:
         for member in [*(member for member, _ in self._working.values()), *self._idle]:
             member.dismiss()
 
+    def _alone(
+        self, jobs: Iterator[Any], began: Callable[[Any], None], note: Callable[[Any, Any], None]
+    ) -> Iterator[tuple[Any, Any]]:
+        """The jobs of this process, until others are wanted."""
+        while not (self._working or self._idle or self._again or self._wanted()):
+            job = next(jobs, None)
+            if job is None:
+                return
+            self._own_work = self._own_work or self._start()
+            began(job)
+            yield job, self._own_work(job, partial(note, job))
+
     def _hand_out(self, jobs: Iterator[Any], began: Callable[[Any], None]) -> None:
         while self._idle or len(self._working) < max(1, self._wanted()):
             job = self._again.popleft() if self._again else next(jobs, None)
             if job is None:
                 return
-            member = self._idle.pop() if self._idle else _Member(self._start)
+            member = self._idle.pop() if self._idle else _Member(pickle.dumps(self._start))
             self._working[member.line] = member, job
             began(job)
             try:

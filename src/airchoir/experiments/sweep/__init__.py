@@ -16,7 +16,7 @@ from airchoir.experiments.sweep.grid import Grid, GridError, Plan
 from airchoir.experiments.sweep.rows import JsonLines, Row, Rows, open_rows
 from airchoir.experiments.sweep.work import Agenda, BankFile, BankParcel, Orders, content
 from airchoir.jobs import LOCAL, check_place, run
-from airchoir.jobs.processes import cores
+from airchoir.jobs.processes import cores, has_one_thread
 
 _BEFORE = {"key": str, "task": str, "bank": str, "bank_seed": str, "clients": int, "classes": int}
 _AFTER = {"commit": str, "versions": str}
@@ -156,12 +156,14 @@ class _Sweep:
     def _evaluated(self, todo: list[int], on: str) -> Iterator[tuple[list[int], list[tuple[Any, ...] | str]]]:
         """Items with what came of them, stretch by stretch as they finish."""
         banks: list[BankFile | BankParcel] = [
-            BankFile(source.path.absolute(), source.checksum) if on == LOCAL else BankParcel.of(source.bank)
+            BankFile(source.path.absolute(), source.checksum, source.bank)
+            if on == LOCAL
+            else BankParcel.of(source.bank)
             for source in self._sources
         ]
         orders = Orders(tuple(banks), tuple(self._plan.items[index] for index in todo))
-        agenda, limit = Agenda(len(todo)), cores()
-        for stretch, done in run(agenda, orders, on=on, processes=lambda: agenda.processes(limit)):
+        agenda, limit, alone = Agenda(len(todo)), cores(), has_one_thread()
+        for stretch, done in run(agenda, orders, on=on, processes=lambda: agenda.processes(limit, alone=alone)):
             agenda.heard(stretch, done)
             yield todo[stretch.start : stretch.start + len(done.outcomes)], done.outcomes
 

@@ -71,20 +71,28 @@ class Agenda:
             self._left.appendleft(Stretch(stretch.start + count, stretch.stop))
             self._waiting += stretch.stop - stretch.start - count
 
-    def processes(self, cores: int) -> int:
-        """How many are worth having for what is left."""
-        return max(1, min(cores, int(self._waiting * self._seconds_each / _WORTH_SECONDS)))
+    def processes(self, cores: int, *, alone: bool) -> int:
+        """How many are worth having for what is left; 0 for none but this one, where it may work `alone`."""
+        worth = min(cores, int(self._waiting * self._seconds_each / _WORTH_SECONDS))
+        return 0 if alone and worth < 2 else max(1, worth)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BankFile:
     """A bank on a disk that whoever works can reach."""
 
     path: Path
     checksum: str
+    bank: ScoreBank | None = None
+    """The bank itself, as long as it stays in this process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BankFile, (self.path, self.checksum)
 
     def load(self) -> ScoreBank:
         """The bank, if it is still what it was."""
+        if self.bank is not None:
+            return self.bank
         bank = ScoreBank.load(self.path)
         if content(bank) != self.checksum:
             raise ValueError(f"{self.path} has changed since the sweep began; run the same command again")
