@@ -63,10 +63,20 @@ def html(found: Sequence[tuple[Path, Findings]], folder: Path) -> str:
 
     room = resources.files("airchoir.report")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["together"] = _together
     template = environment.from_string(room.joinpath("page.html").read_text(encoding="utf-8"))
     style = Markup(room.joinpath("page.css").read_text(encoding="utf-8"))
     chapters = [_chapter(index, path, findings, folder) for index, (path, findings) in enumerate(found)]
     return template.render(chapters=chapters, style=style)
+
+
+def _together(text: str) -> str:
+    """The text with every number kept on one line with what belongs to it.
+
+    >>> _together("p = 1 gives 90.4 %").split(" ")
+    ['p\\xa0=\\xa01', 'gives', '90.4\\xa0%']
+    """
+    return re.sub(r"(?<=\w) (?=[=±%])|(?<=\d) (?=dB\b)|(?<=[=±]) (?=\S)", "\N{NO-BREAK SPACE}", text)
 
 
 def check_installed() -> None:
