@@ -95,6 +95,7 @@ def test_the_page_shows_the_printed_rows_and_where_they_come_from(shown: tuple[P
     for row in cells(out):
         assert row[0] in page
         assert row[2] in page
+    assert "macro-F1 (%) against epsilon" in page
     for version in provenance.versions("numpy", "scipy", "scikit-learn").values():
         assert version in page
 
@@ -103,7 +104,7 @@ def test_the_demo_leaves_a_bank_a_table_and_a_page_and_names_them(shown: tuple[P
     folder, out, _ = shown
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     named = ["banks/digits/seed-0.safetensors", "report.html", "table1.json"]
-    assert {*named, "table1.md", "table1.csv", "table1.tex"} <= set(files)
+    assert {*named, "table1.md", "table1.csv", "table1.tex", "epsilon.json", "epsilon.svg"} <= set(files)
     for name in named:
         assert any(line.endswith(str(folder / name)) for line in out.splitlines())
 
@@ -147,13 +148,15 @@ def test_without_scikit_learn_one_line_says_what_to_install(refused: Any) -> Non
     assert "pip install 'airchoir[demo]'" in complaint
 
 
-def test_without_jinja2_one_line_says_what_to_install_before_any_work(
-    refused: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_without_what_the_page_needs_one_line_says_what_to_install_before_any_work(
+    package: str, refused: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo_module, "train", lambda *_, **__: pytest.fail("it trained first"))
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
     complaint = refused("demo", "--out", "choir")
-    assert "jinja2" in complaint
+    assert package in complaint
     assert "pip install 'airchoir[demo]'" in complaint
 
 

@@ -13,8 +13,9 @@ from airchoir.bank import ScoreBank
 from airchoir.cli.output import console, percent, progress, table
 from airchoir.cli.report import publish
 from airchoir.experiments.choirs import load_choirs
+from airchoir.experiments.epsilon import Epsilon
 from airchoir.experiments.table1 import Row, Table1, insights, table1
-from airchoir.report.page import check_installed
+from airchoir.report import figures, page
 from airchoir.report.writing import write
 from airchoir.tasks.digits import Digits
 from airchoir.training import train
@@ -30,7 +31,8 @@ def demo(
     """Train 20 clients on handwritten digits they do not share, and compare five ways to ask them all at once."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; --out wants a folder")
-    check_installed()  # before any work
+    for room in (page, figures):
+        room.check_installed()  # before any work
     printer = console()
     task = Digits()
     with progress("training clients") as report:
@@ -46,20 +48,22 @@ def demo(
     printer.print(_table(rows))
     for sentence in insights(rows, bank):
         printer.print(f"* {sentence}", soft_wrap=True)
-    page = _report(path, out)
+    written = _report(path, out)
     printer.print(
         f"\nThe answers of all clients: {path}\nThe table as data:          {out / 'table1.json'}", soft_wrap=True
     )
-    printer.print(f"All of it on one page:      {page}", soft_wrap=True)
+    printer.print(f"All of it on one page:      {written}", soft_wrap=True)
     printer.print(f"Next: airchoir evaluate {path} --epsilon 1 --participation 0.5", soft_wrap=True)
 
 
 def _report(bank: Path, out: Path) -> Path:
     """Where the page was written, with all findings that `out` has by now."""
-    with progress("differences between methods") as report:
-        findings = Table1().run(load_choirs([bank]), progress=report)
+    choirs = load_choirs([bank])
     versions = provenance.versions("numpy", "scipy", "scikit-learn")  # the last one trained the clients
-    write(replace(findings, source={**findings.source, "versions": versions}), out)
+    for experiment in (Table1(), Epsilon()):
+        with progress(experiment.title) as report:
+            findings = experiment.run(choirs, progress=report)
+        write(replace(findings, source={**findings.source, "versions": versions}), out)
     return publish(out)[0]
 
 

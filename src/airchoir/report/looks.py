@@ -56,8 +56,11 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.1,
     "lines.markersize": 3.2,
     "legend.frameon": False,
-    "legend.handlelength": 3.2,
-    "legend.columnspacing": 1.4,
+    "legend.borderpad": 0.1,
+    "legend.borderaxespad": 0.2,
+    "legend.handlelength": 2.6,
+    "legend.handletextpad": 0.5,
+    "legend.columnspacing": 1.1,
     "legend.labelspacing": 0.35,
     "pdf.fonttype": 42,  # publishers refuse Type 3
     "svg.fonttype": "path",
