@@ -119,6 +119,11 @@ def test_the_papers_curves_are_faint_and_behind_ours(make_figure: Any) -> None:
     assert panel.index(PUBLISHED) < panel.index(f"stroke: {COLOURS[0]}; stroke-width: 1.1")
 
 
+def test_a_file_has_white_paper_of_its_own_and_a_part_takes_the_pages(make_figure: Any) -> None:
+    assert "fill: #ffffff" in figures.render(make_figure(1), "svg").decode()
+    assert "fill: #ffffff" not in figures.panel_svg(make_figure(1).panels[0])
+
+
 def test_points_that_are_not_joined_have_no_line(make_figure: Any) -> None:
     (axes,) = drawn(make_figure(1)).axes
     (alone,) = (line for line in axes.lines if len(line.get_xdata()) == 1)

@@ -64,7 +64,7 @@ def panel_svg(panel: Panel) -> str:
     with _style("svg"):
         drawing = _blank(COLUMN_INCHES, 2.3, "svg")
         _draw_panel(drawing.subplots(), panel, str)
-        return _bare(_save(drawing, "svg"))
+        return _bare(_save(drawing, "svg", transparent=True))
 
 
 def sample_svg(curve: Curve) -> str:
@@ -75,7 +75,7 @@ def sample_svg(curve: Curve) -> str:
         drawing = _blank(0.42, 0.12, "svg")
         drawing.set_layout_engine("none")
         drawing.add_artist(Line2D([0.04, 0.5, 0.96], [0.5] * 3, **looks(curve), markevery=[1]))
-        return _bare(_save(drawing, "svg"))
+        return _bare(_save(drawing, "svg", transparent=True))
 
 
 def legend(panels: Sequence[Panel]) -> list[Curve]:
@@ -115,10 +115,10 @@ def _style(kind: str) -> Iterator[None]:
         yield
 
 
-def _save(drawing: "matplotlib.figure.Figure", kind: str) -> bytes:
+def _save(drawing: "matplotlib.figure.Figure", kind: str, *, transparent: bool = False) -> bytes:
     buffer: Any = io.StringIO() if kind == "pgf" else io.BytesIO()
     options: dict[str, Any] = {"metadata": _METADATA[kind]} if kind in _METADATA else {}
-    drawing.savefig(buffer, format=kind, dpi=200, transparent=kind == "svg", **options)
+    drawing.savefig(buffer, format=kind, dpi=200, transparent=transparent, **options)
     content = buffer.getvalue()
     return content.encode() if isinstance(content, str) else content
 
