@@ -9,7 +9,7 @@ import pytest
 
 from airchoir import Awgn, BeliefSum, MajorityVote, OverTheAir, Privacy, Scheme, ScoreBank, evaluate
 from airchoir.experiments import Experiment
-from airchoir.experiments.choirs import Choir
+from airchoir.experiments.choirs import Choir, tolerance_for
 from airchoir.experiments.figure2 import Figure2
 from airchoir.experiments.participation import Participation
 from airchoir.experiments.snr import Snr
@@ -33,7 +33,8 @@ def choir(*banks: ScoreBank, task: str = "cifar10") -> Choir:
 
 def direct(label: str, bank: ScoreBank, *, snr_db: float = 10.0, participation: float = 1.0) -> float:
     rule, epsilon = LINES[label]
-    return evaluate(Scheme(rule, OverTheAir(), Awgn(snr_db), Privacy(epsilon), participation), bank).macro_f1
+    scheme = Scheme(rule, OverTheAir(), Awgn(snr_db), Privacy(epsilon), participation)
+    return evaluate(scheme, bank, tolerance=tolerance_for(bank)).macro_f1
 
 
 def ours(panel: Panel) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
