@@ -20,6 +20,7 @@ QUESTIONS = (
     "belief_condition",
     "vote_condition",
     "figure2",
+    "table1",
     "large_bank",
     "import_time",
     "monte_carlo",
