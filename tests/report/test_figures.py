@@ -173,6 +173,13 @@ def test_given_ticks_are_the_only_ones() -> None:
     assert list(axes.get_xticks(minor=True)) == []
 
 
+@pytest.mark.parametrize("log", [True, False])
+def test_given_ticks_without_words_of_their_own_are_numbers(log: bool) -> None:
+    curve = Curve("c", (0.5, 10000.0), (1.0, 3.0))
+    axes = drawn(Figure("f", "", (Panel("", "", "", (curve,), log_x=log, x_ticks=(0.5, 2.0, 10000.0)),))).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "2", "10,000"]
+
+
 def test_words_are_taken_as_they_are() -> None:
     panel = Panel("$a_b$ & 50 %", r"\frac", "{x}", (Curve("$c$", (1.0,), (1.0,)),))
     svg = figures.render(Figure("f", "", (panel,)), "svg").decode()

@@ -181,10 +181,13 @@ def _draw_panel(axes: "matplotlib.axes.Axes", panel: Panel, text: Text, *, lette
             axes.set(**{f"{name}scale": "log"})
             _plain_numbers(axis)
     if panel.x_ticks:
-        axes.set_xticks(panel.x_ticks, [text(label) for label in panel.x_tick_labels] or None, parse_math=False)
+        labels = panel.x_tick_labels or [_number(value) for value in panel.x_ticks]
+        axes.set_xticks(panel.x_ticks, list(map(text, labels)), parse_math=False)
         axes.xaxis.minorticks_off()
-    if panel.y_limits:
-        axes.set_ylim(*panel.y_limits)
+
+
+def _number(value: float) -> str:
+    return f"{value:,g}".replace("-", "\N{MINUS SIGN}")
 
 
 def _plain_numbers(axis: "matplotlib.axis.Axis") -> None:
@@ -195,8 +198,8 @@ def _plain_numbers(axis: "matplotlib.axis.Axis") -> None:
     if low < 1e-3 or high > 1e5:
         return
     few = math.log10(high / low) < 1.4
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if few and f"{value:e}"[0] in "25" else ""))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: _number(value) if few and f"{value:e}"[0] in "25" else ""))
 
 
 def _draw_legend(drawing: "matplotlib.figure.Figure", entries: Sequence[Curve], text: Text) -> None:
