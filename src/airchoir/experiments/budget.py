@@ -9,7 +9,7 @@ from airchoir.access.always_on import AlwaysOn
 from airchoir.access.over_the_air import OverTheAir
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
-from airchoir.experiments.choirs import Choir, source
+from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, steady_from
 from airchoir.experiments.table1 import SNR_DB
 from airchoir.experiments.wording import each, listing, share
@@ -45,6 +45,7 @@ class Budget(Experiment):
     """The macro-F1 that counts as no loss in the sentences."""
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
+        check_any(choirs, self.name)
         found = measure_all([one for choir in choirs for one in self._conditions(choir)], progress=progress)
         setting = f"SNR {self.snr_db:g} dB, total delta {self.delta:g}"
         figures = (

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
-from airchoir.experiments.choirs import Choir, source
+from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve
 from airchoir.experiments.wording import each, listing, points, promise
 from airchoir.metrics import Estimate
@@ -48,6 +48,7 @@ class Centring(Experiment):
     delta: float = 1e-6
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
+        check_any(choirs, self.name)
         conditions = [
             Condition(
                 {"rule": rule, "setting": setting.label, "snr_db": snr_db}, choir, self._scheme(rule, setting, snr_db)

@@ -7,16 +7,15 @@ from typing import ClassVar
 
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
-from airchoir.experiments.choirs import Choir, source
+from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, steady_from
+from airchoir.experiments.methods import APART, BEST, VOTE, methods_of, without_best_client
 from airchoir.experiments.subsets import hands, sizes_within, smaller
 from airchoir.experiments.table1 import METHODS, SNR_DB
 from airchoir.experiments.wording import each, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel
 from airchoir.scheme import Scheme
-
-APART, CHOIR, BEST = "Orthogonal Majority Voting", "Majority Voting with OAC", "Best Client Model"
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class ChannelUses(Experiment):
     """The macro-F1 that counts as no difference in the sentences."""
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
+        check_any(choirs, self.name)
         found = measure_all([one for choir in choirs for one in self._conditions(choir)], progress=progress)
         caption = (
             f"Macro-F1 against channel uses per query, {under(math.inf)} and {under(self.epsilon)} (delta {self.delta:g}, "
@@ -50,6 +50,7 @@ class ChannelUses(Experiment):
             notes=(
                 f"Separate answers of fewer than all are an average over {self.hands} or more hands of m clients, dealt at "
                 "random with a fixed seed.",
+                *without_best_client(choirs),
             ),
             source=source(),
         )
@@ -66,7 +67,8 @@ class ChannelUses(Experiment):
             conditions += [self._condition(part, APART, epsilon, size) for epsilon in self.epsilons]
         return conditions + [
             self._condition(choir, method, epsilon, choir.clients)
-            for method in (CHOIR, BEST)
+            for method in (VOTE, BEST)
+            if method in methods_of(choir)
             for epsilon in self.epsilons
         ]
 
@@ -77,7 +79,9 @@ class ChannelUses(Experiment):
     def _panel(self, choir: Choir, found: Measured) -> Panel:
         curves: list[Curve] = []
         for place, epsilon in enumerate(self.epsilons):
-            for order, method in enumerate((APART, CHOIR, BEST)):
+            for order, method in enumerate((APART, VOTE, BEST)):
+                if method not in methods_of(choir):
+                    continue
                 sizes = sizes_within(self.sizes, choir.clients) if method == APART else (choir.clients,)
                 estimates = [found.pooled(choir, method=method, epsilon=epsilon, clients=size) for size in sizes]
                 points = [(estimate.channel_uses, estimate.macro_f1) for estimate in estimates]
@@ -97,7 +101,7 @@ class ChannelUses(Experiment):
     def _summary(self, choirs: Sequence[Choir], found: Measured) -> tuple[str, ...]:
         def compared(place: int, epsilon: float) -> str:
             choir = choirs[place]
-            together = found.pooled(choir, method=CHOIR, epsilon=epsilon, clients=choir.clients)
+            together = found.pooled(choir, method=VOTE, epsilon=epsilon, clients=choir.clients)
             apart = [
                 found.pooled(choir, method=APART, epsilon=epsilon, clients=size)
                 for size in sizes_within(self.sizes, choir.clients)
@@ -112,8 +116,10 @@ class ChannelUses(Experiment):
                 f"{100.0 * self.close:g} points {reached}, where they have {share(shown.macro_f1)}"
             )
 
+        judged = [choir for choir in choirs if BEST in methods_of(choir)]
+
         def best(place: int) -> str:
-            choir = choirs[place]
+            choir = judged[place]
             alone = [found.pooled(choir, method=BEST, epsilon=e, clients=choir.clients) for e in self.epsilons]
             return f"{share(alone[0].macro_f1)} and {share(alone[1].macro_f1)} for {alone[0].channel_uses:.0f} uses"
 
@@ -122,5 +128,7 @@ class ChannelUses(Experiment):
                 f"{under(epsilon).capitalize()} the choir's vote has {each(choirs, lambda i, e=epsilon: compared(i, e))}."  # type: ignore[misc]
                 for epsilon in self.epsilons
             ),
-            f"The best client, heard alone, has {each(choirs, best)}, {under(math.inf)} and {under(self.epsilon)}.",
+            f"The best client, heard alone, has {each(judged, best)}, {under(math.inf)} and {under(self.epsilon)}."
+            if judged
+            else "No best client is known, for there are no validation scores.",
         )

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
-from airchoir.experiments.choirs import Choir, Measurement, source
+from airchoir.experiments.choirs import Choir, Measurement, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve
+from airchoir.experiments.methods import APART, BELIEF, VOTE
 from airchoir.experiments.subsets import hands, sizes_within, smaller
 from airchoir.experiments.table1 import METHODS, SNR_DB
 from airchoir.experiments.wording import each, listing, promise, share, under
@@ -16,7 +17,6 @@ from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel
 from airchoir.scheme import Scheme
 
-VOTE, BELIEF, APART = "Majority Voting with OAC", "Belief Summation with OAC", "Orthogonal Majority Voting"
 COMPARED = (VOTE, BELIEF, APART)
 
 
@@ -35,6 +35,7 @@ class Clients(Experiment):
     """The least number of hands for each n."""
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
+        check_any(choirs, self.name)
         found = measure_all([each_one for choir in choirs for each_one in self._conditions(choir)], progress=progress)
         panels = tuple(self._panel(choir, found) for choir in choirs)
         caption = (

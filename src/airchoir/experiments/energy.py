@@ -10,16 +10,16 @@ import numpy as np
 from airchoir.bank import ScoreBank
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
-from airchoir.experiments.choirs import Choir, source
+from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, steady_from
+from airchoir.experiments.methods import APART, VOTE, methods_of, style_of, without_best_client
 from airchoir.experiments.table1 import METHODS
 from airchoir.experiments.wording import each, listing, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Figure, Findings, Panel
 from airchoir.scheme import Scheme, symbol_power
 
-CHOIR, APART = "Majority Voting with OAC", "Orthogonal Majority Voting"
-_SHORT = {CHOIR: "the choir's vote", APART: "separate votes"}
+_SHORT = {VOTE: "the choir's vote", APART: "separate votes"}
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,12 @@ class Energy(Experiment):
     """The macro-F1 that counts as no loss in the sentences."""
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
+        check_any(choirs, self.name)
         conditions = [
             Condition({"method": method, "epsilon": epsilon, "snr_db": snr_db}, choir, scheme)
             for choir in choirs
             for epsilon in self.epsilons
-            for method in METHODS
+            for method in methods_of(choir)
             for snr_db in self.snrs_db
             if (scheme := self._scheme(method, epsilon, snr_db))
         ]
@@ -61,6 +62,7 @@ class Energy(Experiment):
             ),
             notes=(
                 "Energy is channel uses times mean transmit power, privacy noise included, summed over the clients.",
+                *without_best_client(choirs),
             ),
             source=source(),
         )
@@ -85,8 +87,8 @@ class Energy(Experiment):
 
     def _panel(self, choir: Choir, epsilon: float, found: Measured) -> Panel:
         curves = [
-            percent_curve(method, self._points(choir, found, method, epsilon), style=style)
-            for style, method in enumerate(METHODS)
+            percent_curve(method, self._points(choir, found, method, epsilon), style=style_of(method))
+            for method in methods_of(choir)
         ]
         return Panel(f"{choir.title}, {promise(epsilon)}", "energy per query (dB)", "macro-F1 (%)", tuple(curves))
 

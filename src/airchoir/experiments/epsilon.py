@@ -7,15 +7,14 @@ from typing import ClassVar
 
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
-from airchoir.experiments.choirs import Choir, source
+from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, set_off, steady_from
+from airchoir.experiments.methods import APART, VOTE, methods_of, style_of, without_best_client
 from airchoir.experiments.table1 import METHODS, SNR_DB
 from airchoir.experiments.wording import each, listing, share
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel
 from airchoir.scheme import Scheme
-
-CHOIR, APART = "Majority Voting with OAC", "Orthogonal Majority Voting"
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,11 @@ class Epsilon(Experiment):
     """The macro-F1 that counts as no loss in the sentences."""
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
+        check_any(choirs, self.name)
         conditions = [
             Condition({"method": method, "epsilon": epsilon}, choir, self._scheme(method, epsilon))
             for choir in choirs
-            for method in METHODS
+            for method in methods_of(choir)
             for epsilon in self.epsilons
         ]
         found = measure_all(conditions, progress=progress)
@@ -49,6 +49,7 @@ class Epsilon(Experiment):
             summary=self._summary(choirs, found),
             figures=(Figure(self.name, caption, tuple(self._panel(choir, found) for choir in choirs)),),
             rows=found.rows(),
+            notes=without_best_client(choirs),
             source=source(),
         )
 
@@ -57,7 +58,7 @@ class Epsilon(Experiment):
 
     def _panel(self, choir: Choir, found: Measured) -> Panel:
         curves: list[Curve] = []
-        for style, method in enumerate(METHODS):
+        for method in methods_of(choir):
             points = [
                 (at, found.f1(choir, method=method, epsilon=epsilon))
                 for at, epsilon in zip(set_off(self.epsilons), self.epsilons, strict=True)
@@ -66,7 +67,7 @@ class Epsilon(Experiment):
             pieces = [
                 piece for piece in (points[:finite], points[finite:]) if piece
             ]  # nothing joins the finite to none
-            curves += [percent_curve(method, piece, style=style) for piece in pieces]
+            curves += [percent_curve(method, piece, style=style_of(method)) for piece in pieces]
         ticks = [
             (at, label) for at, label in zip(set_off(self.epsilons), map(_tick, self.epsilons), strict=True) if label
         ]
@@ -93,16 +94,16 @@ class Epsilon(Experiment):
         def unharmed(place: int) -> str:
             return listing(
                 f"{enough(place, method, f1(place, method, loosest) - self.close)} for {words}"
-                for method, words in ((CHOIR, "the choir's vote"), (APART, "separate votes"))
+                for method, words in ((VOTE, "the choir's vote"), (APART, "separate votes"))
             )
 
         def same(place: int) -> str:
             reference = self._reference()
-            wanted = f1(place, CHOIR, reference)
+            wanted = f1(place, VOTE, reference)
             return f"{share(wanted)}, which separate votes have from epsilon {enough(place, APART, wanted)} on"
 
         def at_the_ends(place: int) -> str:
-            best = max(METHODS, key=lambda method: f1(place, method, strictest))
+            best = max(methods_of(choirs[place]), key=lambda method: f1(place, method, strictest))
             return f"{best} with {share(f1(place, best, strictest))}"
 
         return (

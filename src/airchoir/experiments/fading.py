@@ -8,7 +8,7 @@ from typing import ClassVar
 from airchoir.channels.awgn import Awgn
 from airchoir.channels.rayleigh import Rayleigh
 from airchoir.experiments import Experiment, Progress, silent
-from airchoir.experiments.choirs import Choir, source
+from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve
 from airchoir.experiments.wording import each, listing, points, promise, share, under
 from airchoir.privacy import Privacy
@@ -34,6 +34,7 @@ class Fading(Experiment):
     accountant: str = "paper"
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
+        check_any(choirs, self.name)
         conditions = [
             Condition(
                 {"channel": channel, "epsilon": epsilon, "snr_db": snr_db, "participation": participation},
