@@ -180,6 +180,11 @@ def test_given_ticks_without_words_of_their_own_are_numbers(log: bool) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "2", "10,000"]
 
 
+def test_given_limits_are_kept() -> None:
+    panel = Panel("", "", "", (Curve("c", (1.0, 2.0), (0.9, 1.0)),), y_limits=(0.5, 1.05))
+    assert drawn(Figure("f", "", (panel,))).axes[0].get_ylim() == (0.5, 1.05)
+
+
 def test_words_are_taken_as_they_are() -> None:
     panel = Panel("$a_b$ & 50 %", r"\frac", "{x}", (Curve("$c$", (1.0,), (1.0,)),))
     svg = figures.render(Figure("f", "", (panel,)), "svg").decode()

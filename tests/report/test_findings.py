@@ -47,7 +47,16 @@ def several(what: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 PANEL = st.builds(
-    Panel, TEXT, TEXT, TEXT, several(a_curve()), st.booleans(), st.booleans(), st.just((1.0, 2.0)), st.just(("a", "b"))
+    Panel,
+    TEXT,
+    TEXT,
+    TEXT,
+    several(a_curve()),
+    st.booleans(),
+    st.booleans(),
+    st.just((1.0, 2.0)),
+    st.just(("a", "b")),
+    st.just(()) | st.just((0.0, 1.0)),
 )
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda inner: st.lists(inner, max_size=2))
 FINDINGS = st.builds(
@@ -133,5 +142,7 @@ def test_uneven_curves_ticks_and_rows_are_refused_where_they_are_made() -> None:
         Curve("c", (1.0,), (1.0,), (1.0,))
     with pytest.raises(ValueError, match="2 ticks but 1 labels"):
         Panel("p", "x", "y", (), x_ticks=(1.0, 2.0), x_tick_labels=("a",))
+    with pytest.raises(ValueError, match="y_limits .*; give the lowest and the highest"):
+        Panel("p", "x", "y", (), y_limits=(1.0,))
     with pytest.raises(ValueError, match="row 0 of table 't' has 1 cells under 2 headings"):
         Table("t", "", ("a", "b"), ((Cell("1"),),))

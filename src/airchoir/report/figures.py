@@ -184,6 +184,8 @@ def _draw_panel(axes: "matplotlib.axes.Axes", panel: Panel, text: Text, *, lette
         labels = panel.x_tick_labels or [_number(value) for value in panel.x_ticks]
         axes.set_xticks(panel.x_ticks, list(map(text, labels)), parse_math=False)
         axes.xaxis.minorticks_off()
+    if panel.y_limits:
+        axes.set_ylim(*panel.y_limits)
 
 
 def _number(value: float) -> str:

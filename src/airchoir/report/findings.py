@@ -58,6 +58,10 @@ class Panel:
             raise ValueError(
                 f"panel {self.title!r} has {len(self.x_ticks)} ticks but {len(self.x_tick_labels)} labels; give one for each"
             )
+        if len(self.y_limits) not in (0, 2):
+            raise ValueError(
+                f"panel {self.title!r} has y_limits {self.y_limits}; give the lowest and the highest, or none"
+            )
 
 
 @dataclass(frozen=True)
