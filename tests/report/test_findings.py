@@ -142,7 +142,7 @@ def test_uneven_curves_ticks_and_rows_are_refused_where_they_are_made() -> None:
         Curve("c", (1.0,), (1.0,), (1.0,))
     with pytest.raises(ValueError, match="2 ticks but 1 labels"):
         Panel("p", "x", "y", (), x_ticks=(1.0, 2.0), x_tick_labels=("a",))
-    with pytest.raises(ValueError, match="y_limits .*; give the lowest and the highest"):
+    with pytest.raises(ValueError, match=r"y_limits .*; give the lowest and the highest"):
         Panel("p", "x", "y", (), y_limits=(1.0,))
     with pytest.raises(ValueError, match="row 0 of table 't' has 1 cells under 2 headings"):
         Table("t", "", ("a", "b"), ((Cell("1"),),))
