@@ -1,7 +1,7 @@
 """What table 1 looks like: the rows, the same beside the paper's, and the differences between methods."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from airchoir.experiments import paper
 from airchoir.experiments.bootstrap import LEVEL, Difference
 from airchoir.experiments.choirs import Choir, Measurement
 from airchoir.experiments.paper import Published
-from airchoir.experiments.wording import macro_f1, points, promise, signed, small, with_spread
+from airchoir.experiments.wording import listing, macro_f1, points, promise, signed, small, with_spread
 from airchoir.report.findings import Cell, Table
 
 ABSENT = Cell("\N{EN DASH}")
@@ -88,10 +88,7 @@ def main_table(results: Sequence[Result]) -> Table:
         header=("Privacy", "Method", *(result.choir.title for result in results), "Channel uses"),
         rows=tuple(rows),
         sections=sections(keys(results)),
-        notes=(
-            f"{setting(results)} {spread(results)} The best of each half in bold."
-            + ("" if _same_uses(results) else " Channel uses in the order of the tasks."),
-        ),
+        notes=(f"{setting(results)} {spread(results)} The best of each half in bold.{_classes(results)}",),
     )
 
 
@@ -102,12 +99,27 @@ def _score(result: Result, key: Key) -> Cell:
 
 
 def _channel_uses(results: Sequence[Result], key: Key) -> str:
-    used = [f"{r.measured[key].pooled.channel_uses:,.0f}" if key in r.measured else ABSENT.text for r in results]
-    return next(text for text in used if text != ABSENT.text) if _same_uses(results) else " / ".join(used)
+    """In numbers, or as multiples of the number of classes k where that differs by task."""
+    those = [result for result in results if key in result.measured]
+    used = [result.measured[key].pooled.channel_uses for result in those]
+    if _one(result.choir.classes for result in results) and len(set(used)) == 1:
+        return f"{used[0]:,.0f}"
+    times = [value / result.choir.classes for value, result in zip(used, those, strict=True)]
+    return listing(dict.fromkeys("k" if value == 1.0 else f"{value:g} k" for value in times))
 
 
-def _same_uses(results: Sequence[Result]) -> bool:
-    return len({(result.choir.clients, result.choir.classes) for result in results}) == 1
+def _classes(results: Sequence[Result]) -> str:
+    """What k is, where a table needs it."""
+    if _one(result.choir.classes for result in results):
+        return ""
+    titles: dict[int, list[str]] = {}
+    for result in results:
+        titles.setdefault(result.choir.classes, []).append(result.choir.title)
+    return f" k is {listing(f'{classes} for {listing(those)}' for classes, those in titles.items())}."
+
+
+def _one(values: Iterable[object]) -> bool:
+    return len(set(values)) == 1
 
 
 def setting(results: Sequence[Result]) -> str:
@@ -169,26 +181,25 @@ def _beside(result: Result, key: Key) -> tuple[Cell, ...]:
 def difference_table(results: Sequence[Result]) -> Table:
     """Every other method less the reference, with its interval."""
     reference = results[0].reference
-    others = [key for key in keys(results) if key[0] != reference]
-    rows = [
-        (Cell(promise(key[1])), Cell(key[0]), *(_difference(result.differences.get(key)) for result in results))
-        for key in others
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    starts: list[int] = []
+    for result in results:
+        own = list(result.differences)
+        starts += [len(rows) + place for place in (0, *sections(own))]
+        for method, epsilon in own:
+            one = result.differences[method, epsilon]
+            interval = Cell(f"{points(one.low)} to {points(one.high)}", bold=one.clear)
+            rows.append(
+                (Cell(result.choir.title), Cell(promise(epsilon)), Cell(method), Cell(points(one.value)), interval)
+            )
     return Table(
         name="table1_differences",
         caption=f"Difference in macro-F1 to {reference} at the same ε, in percentage points",
-        header=("Privacy", "Method", *(result.choir.title for result in results)),
+        header=("Task", "Privacy", "Method", "Difference", f"{100 * LEVEL:g} % interval"),
         rows=tuple(rows),
-        sections=sections(others),
+        sections=tuple(start for start in starts if start > 0),
         notes=(
-            f"In brackets the {100 * LEVEL:g} % interval of a paired bootstrap over the test set, each for itself. It covers "
-            "which queries the test set happens to hold, not the noise of a single run (averaged exactly here) and not "
-            "training. Bold: it leaves 0 out.",
+            "Intervals of a paired bootstrap over the test set, each for itself. They cover which queries the test set "
+            "happens to hold, not the noise of a single run (averaged exactly here) and not training. Bold: it leaves 0 out.",
         ),
     )
-
-
-def _difference(one: Difference | None) -> Cell:
-    if one is None:
-        return ABSENT
-    return Cell(f"{points(one.value)} [{points(one.low)}, {points(one.high)}]", bold=one.clear)
