@@ -119,6 +119,14 @@ def test_a_method_does_not_differ_from_itself(make_bank: MakeBank) -> None:
     assert not same.clear
 
 
+def test_what_rounds_to_0_is_not_clear() -> None:
+    assert Difference(3e-4, 1e-4, 5e-4).clear
+    assert Difference(-3e-4, -5e-4, -1e-4).clear
+    assert not Difference(3e-4, 4e-5, 5e-4).clear
+    assert not Difference(-1e-5, -2e-5, -1e-6).clear
+    assert not Difference(0.0, -0.1, 0.1).clear
+
+
 def test_the_interval_lies_around_the_value_that_is_shown() -> None:
     moved = np.linspace(-0.1, 0.1, 2001)
     found = Resamples(np.column_stack([0.5 + moved, np.full(2001, 0.4)]), np.array([0.5, 0.4]))

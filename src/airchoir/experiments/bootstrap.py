@@ -38,8 +38,8 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves 0 out."""
-        return not self.low <= 0.0 <= self.high
+        """Whether the interval leaves 0 out, to the two decimals of a percentage point that are shown."""
+        return round(100.0 * self.low, 2) > 0.0 or round(100.0 * self.high, 2) < 0.0
 
 
 @dataclass(frozen=True, eq=False)
