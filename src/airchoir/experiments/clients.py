@@ -148,7 +148,9 @@ def spaced(sizes: Sequence[int]) -> tuple[int, ...]:
     """
     room = sizes[-1] / 8
     kept = [sizes[0]]
-    kept += [size for size in sizes[1:-1] if size - kept[-1] >= room and sizes[-1] - size >= room]
+    for size in sizes[1:-1]:
+        if size - kept[-1] >= room and sizes[-1] - size >= room:
+            kept.append(size)
     return tuple(dict.fromkeys((*kept, sizes[-1])))
 
 

@@ -87,20 +87,21 @@ class Epsilon(Experiment):
         def f1(place: int, method: str, epsilon: float) -> float:
             return found.f1(choirs[place], method=method, epsilon=epsilon)
 
-        def enough(place: int, method: str, wanted: float) -> str:
+        def enough(place: int, method: str, wanted: float) -> float | None:
             first = steady_from([f1(place, method, epsilon) >= wanted for epsilon in self.epsilons])
-            return "none here" if first is None else f"{self.epsilons[first]:g}"
+            return None if first is None else self.epsilons[first]
 
         def unharmed(place: int) -> str:
             return listing(
-                f"{enough(place, method, f1(place, method, loosest) - self.close)} for {words}"
+                f"{enough(place, method, f1(place, method, loosest) - self.close):g} for {words}"
                 for method, words in ((VOTE, "the choir's vote"), (APART, "separate votes"))
             )
 
         def same(place: int) -> str:
-            reference = self._reference()
-            wanted = f1(place, VOTE, reference)
-            return f"{share(wanted)}, which separate votes have from epsilon {enough(place, APART, wanted)} on"
+            wanted = f1(place, VOTE, self._reference)
+            reached = enough(place, APART, wanted)
+            where = "at no epsilon here" if reached is None else f"from epsilon {reached:g} on"
+            return f"{share(wanted)}, which separate votes have {where}"
 
         def at_the_ends(place: int) -> str:
             best = max(methods_of(choirs[place]), key=lambda method: f1(place, method, strictest))
@@ -109,10 +110,11 @@ class Epsilon(Experiment):
         return (
             f"The epsilon here from which on privacy costs at most {100 * self.close:g} point of macro-F1: "
             f"{each(choirs, unharmed)}.",
-            f"At epsilon {self._reference():g} the choir's vote has a macro-F1 of {each(choirs, same)}.",
+            f"At epsilon {self._reference:g} the choir's vote has a macro-F1 of {each(choirs, same)}.",
             f"At the strictest promise, epsilon {strictest:g}, the best method is {each(choirs, at_the_ends)}.",
         )
 
+    @property
     def _reference(self) -> float:
         """The epsilon nearest to the paper's 1."""
         return min(self.epsilons, key=lambda epsilon: abs(math.log(epsilon)))
