@@ -9,22 +9,10 @@ from airchoir.bank import ScoreBank
 from airchoir.cli.output import console, progress
 from airchoir.experiments.sweep import Swept
 from airchoir.experiments.sweep import sweep as sweep_grid
-from airchoir.experiments.sweep.condition import Condition
 from airchoir.experiments.sweep.grid import Grid, GridError, read_grid
 from airchoir.jobs import LOCAL
 
-EXAMPLES = "\n\n".join(
-    [
-        "Example: airchoir sweep grid.toml results/banks/*/seed-0.safetensors --out my-sweep",
-        "A grid.toml: every list is crossed with every other.",
-        r"\[grid]",
-        'rule = \\["vote", "belief"]',
-        'epsilon = \\["inf", 1.0]',
-        "snr_db = { from = -2, to = 20, step = 2 }",
-        f"Keys, as the options of `airchoir evaluate`: {', '.join(Condition._fields)}. Several \\[\\[grid]] blocks are "
-        "united, keys above them hold for all, and skip_impossible = true leaves out combinations that cannot be.",
-    ]
-)
+EXAMPLES = "Example: airchoir sweep grid.toml results/banks/*/seed-*.safetensors --out my-sweep"
 
 
 def sweep(
@@ -38,10 +26,23 @@ def sweep(
         str, typer.Option("--format", help="jsonl (DIR/rows.jsonl) or parquet (DIR/rows.parquet).")
     ] = "jsonl",
 ) -> None:
-    """Evaluate every condition of a grid on every bank, a row each, as `airchoir evaluate BANK` would.
+    r"""Evaluate every condition of a grid on every bank, a row each, as `airchoir evaluate BANK` would.
 
-    Stop it at any moment and run the same command again: finished rows are kept, nothing is computed twice. Change the grid,
-    and the rows that still apply stay.
+    Stop it at any moment and run the same command again: finished rows are kept, also when the grid has changed.
+
+    A grid file crosses every list with every other; several \[\[grid]] blocks are united, keys above them hold for all:
+
+    \[grid]
+
+    rule = \["vote", "belief"]
+
+    epsilon = \["inf", 1.0]
+
+    snr_db = { from = -2, to = 20, step = 2 }
+
+    skip_impossible = true
+
+    Keys are the options of `airchoir evaluate`, with their defaults. skip_impossible leaves out what cannot be.
     """
     try:
         known = read_grid(grid)

@@ -81,28 +81,36 @@ class Condition(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """What decides whether a condition is possible on a bank, beside what decides it on any."""
+    """What of a condition decides whether it is possible: all but amounts, which are fine with anything."""
 
     rule: str
     access: str
+    channel: str
     participation: float
     accountant: str
     lost: int
+    threshold: float | None
     private: bool
 
     @classmethod
     def of(cls, condition: Condition) -> "Reach":
         """Of a condition."""
-        return cls(
-            condition.rule,
-            condition.access,
-            condition.participation,
-            condition.accountant,
-            condition.lost,
-            condition.epsilon < math.inf,
-        )
+        rule, access, channel, participation, epsilon, _, accountant, _, lost, _, threshold, *_ = condition
+        return cls(rule, access, channel, participation, accountant, lost, threshold, epsilon < math.inf)
 
-    def check(self, bank: ScoreBank) -> None:
+    def check(self) -> None:
+        """A ValueError where it is impossible on any bank: the parts of the scheme do not go together."""
+        Condition(
+            rule=self.rule,
+            access=self.access,
+            channel=self.channel,
+            participation=self.participation,
+            accountant=self.accountant,
+            lost=self.lost,
+            threshold=self.threshold,
+        ).scheme()
+
+    def check_on(self, bank: ScoreBank) -> None:
         """A ValueError where the bank lacks what it takes, or the accountant's theorem does not cover it."""
         rule, access = _part(Rule, self.rule), _part(Access, self.access)
         roster = access.roster(bank)

@@ -119,22 +119,25 @@ class _Judge:
 
     def reasons(self, condition: Condition) -> list[str | None]:
         """One for each bank."""
-        try:
-            condition.scheme()
-        except ValueError as error:
-            return [str(error)] * len(self._banks)
         reach = Reach.of(condition)
         if reach not in self._reached:
-            self._reached[reach] = [self._missing(reach, *each) for each in self._banks]
+            self._reached[reach] = self._judged(reach)
         return self._reached[reach]
 
-    @staticmethod
-    def _missing(reach: Reach, path: Path, bank: ScoreBank) -> str | None:
+    def _judged(self, reach: Reach) -> list[str | None]:
         try:
-            reach.check(bank)
+            reach.check()
         except ValueError as error:
-            return f"{path}: {error}"
-        return None
+            return [str(error)] * len(self._banks)
+        return [_missing(reach, *each) for each in self._banks]
+
+
+def _missing(reach: Reach, path: Path, bank: ScoreBank) -> str | None:
+    try:
+        reach.check_on(bank)
+    except ValueError as error:
+        return f"{path}: {error}"
+    return None
 
 
 @dataclass
@@ -180,13 +183,12 @@ class _Mistake:
 def _blamed(condition: Condition, block: Block, is_wrong: Callable[[Condition], bool]) -> list[str]:
     """The keys of the block that matter: with another value for any one of them the condition would be possible."""
     written = [name for name in Condition._fields if name in block.written]
-    single = [
-        name
-        for name in written
-        if (harmless := getattr(_HARMLESS, name)) != getattr(condition, name)
-        and not is_wrong(condition._replace(**{name: harmless}))
-    ]
-    return single or written
+
+    def matters(name: str) -> bool:
+        others = {getattr(_HARMLESS, name), Condition._field_defaults[name]} - {getattr(condition, name)}
+        return any(not is_wrong(condition._replace(**{name: other})) for other in others)
+
+    return [name for name in written if matters(name)] or written
 
 
 def _shown(condition: Condition, name: str) -> str:
@@ -206,16 +208,16 @@ def read_grid(path: Path) -> Grid:
     except UnicodeDecodeError as error:
         raise GridError([f"{path} is no text in UTF-8 ({error.reason}); save it as UTF-8"]) from None
     except tomllib.TOMLDecodeError as error:
-        raise GridError([_syntax(path, str(error))]) from None
+        raise GridError([_syntax(path, str(error), Places(text))]) from None
     return _Reader(path, document, Places(text)).grid()
 
 
-def _syntax(path: Path, error: str) -> str:
-    """tomllib's complaint with its place in front."""
-    place = re.search(r" \(at line (\d+), column (\d+)\)", error)
-    where = f", line {place[1]}, column {place[2]}" if place else ""
+def _syntax(path: Path, error: str, known: Places) -> str:
+    """tomllib's complaint with its place in front: its own, or where it began to go on to the end of the file."""
+    place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)", error)
+    where = f"line {place[1]}, column {place[2]}" if place and place[1] else f"line {known.last_begun()}"
     complaint = error.replace(place[0], "") if place else error
-    return f"{path}{where}: this is no TOML ({complaint}); write key = value, and words in quotes"
+    return f"{path}, {where}: this is no TOML ({complaint}); write key = value, and words in quotes"
 
 
 class _Reader:
@@ -231,7 +233,7 @@ class _Reader:
         tables = self._tables()
         shared = self._read(common, ())
         blocks = [self._united(shared, self._read(table, place)) for place, table in tables] if tables else [shared]
-        if not self._document or (not common and not any(table for _, table in tables)):
+        if not self._mistakes and not common and not any(table for _, table in tables):
             self._complain((_GRID,), f"there is no grid in it; give some of {', '.join(Condition._fields)}")
         if self._mistakes:
             raise GridError(list(self._mistakes))

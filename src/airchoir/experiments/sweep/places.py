@@ -9,7 +9,7 @@ Path = tuple[str | int, ...]
 
 
 class Places:
-    """The lines of a valid TOML file's statements.
+    """The lines of a TOML file's statements.
 
     A statement is complete where the text up to the end of its last line is valid TOML and is not before: no line within an
     array or a string that goes on can end a valid file. So what a prefix of lines holds, and the one before does not, is
@@ -20,6 +20,8 @@ class Places:
         self._lines = text.split("\n")
         self._statements: list[tuple[int, dict[str, Any]]] = []
         """The line on which a statement begins, and what the file says up to its end."""
+        self._begun = 0
+        """After how many lines the first statement begins that is not complete yet."""
 
     def line(self, path: Path) -> int:
         """The line, from 1, on which what lies at `path` begins; 1 where nothing does."""
@@ -28,18 +30,23 @@ class Places:
                 return line
         return 1
 
+    def last_begun(self) -> int:
+        """The line, from 1, on which the first statement begins that never ends."""
+        list(self._read())
+        return min(self._begun + 1, len(self._lines))
+
     def _read(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        begin = 0
+        self._begun = 0
         for end in range(1, len(self._lines) + 1):
-            if _says_nothing(self._lines[end - 1]) and begin == end - 1:
-                begin = end
+            if _says_nothing(self._lines[end - 1]) and self._begun == end - 1:
+                self._begun = end
                 continue
             try:
                 known = tomllib.loads("\n".join(self._lines[:end]) + "\n")
             except tomllib.TOMLDecodeError:
                 continue
-            self._statements.append((begin + 1, known))
-            begin = end
+            self._statements.append((self._begun + 1, known))
+            self._begun = end
             yield self._statements[-1]
 
 

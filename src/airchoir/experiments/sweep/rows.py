@@ -21,6 +21,8 @@ from airchoir.registry import suggestion
 _PATIENCE_SECONDS = 2.0
 """How long rows may wait to share a Parquet file, which is too much for a few."""
 
+_ENCODER = json.JSONEncoder(allow_nan=False)
+
 Row = dict[str, Any]
 """In JSON's own types; infinity is the string "inf"."""
 
@@ -111,9 +113,9 @@ class JsonLines(Rows):
 
 def _line(row: Row) -> bytes:
     try:
-        text = json.dumps(row, allow_nan=False)
+        text = _ENCODER.encode(row)
     except ValueError:  # infinity somewhere, or NaN
-        text = json.dumps(plain(row), allow_nan=False)
+        text = _ENCODER.encode(plain(row))
     return text.encode() + b"\n"
 
 
