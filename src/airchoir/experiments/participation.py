@@ -19,7 +19,7 @@ from airchoir.scheme import Scheme
 PER_QUERY = (
     "Ours draws who takes part afresh for every query, as the paper's Algorithm 1 says. The published figure draws it once "
     "for a whole test set and seed (five draws a point) and drafts one client where nobody took part: its points scatter with "
-    "the sets that were drawn."
+    "the sets that were drawn (airchoir experiment one_set)."
 )
 
 
