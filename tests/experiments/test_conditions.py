@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from airchoir import Privacy, Scheme
 from airchoir.experiments.choirs import Choir
-from airchoir.experiments.conditions import Condition, measure_all, percent_curve, set_off, steady_from
+from airchoir.experiments.conditions import Condition, check_ascending, measure_all, percent_curve, set_off, steady_from
 
 Mean = Callable[..., float]
 
@@ -75,3 +75,15 @@ def test_infinity_is_set_off_and_all_else_stays() -> None:
 def test_steady_from_is_the_least_place_from_which_all_are_good(good: list[bool]) -> None:
     places = [place for place in range(len(good)) if all(good[place:])]
     assert steady_from(good) == (places[0] if places else None)
+
+
+@pytest.mark.parametrize("values", [(), (1.0, 1.0), (2.0, 1.0), (1.0, math.nan), (1.0, 3.0, 2.0)])
+def test_a_grid_that_does_not_ascend_is_refused(values: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"\Athings must be 1 or more and ascending, got \(.*\); [^\n]+\Z"):
+        check_ascending("things", values)
+
+
+def test_an_ascending_grid_is_fine_where_it_is_long_enough() -> None:
+    check_ascending("things", (1.0, 2.0, math.inf), least=3)
+    with pytest.raises(ValueError, match="must be 2 or more"):
+        check_ascending("things", (1.0,), least=2)

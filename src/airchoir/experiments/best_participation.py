@@ -10,7 +10,14 @@ from airchoir.access.over_the_air import OverTheAir
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
-from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, steady_from
+from airchoir.experiments.conditions import (
+    Condition,
+    Measured,
+    check_ascending,
+    measure_all,
+    percent_curve,
+    steady_from,
+)
 from airchoir.experiments.subsets import hands, sizes_within, smaller
 from airchoir.experiments.table1 import SNR_DB
 from airchoir.experiments.wording import listing, points, promise
@@ -63,6 +70,10 @@ class BestParticipation(Experiment):
     """Of accuracy: what a deployment may give up for fewer transmitters."""
     worth: float = 1e-4
     """Of accuracy: the gain that is counted as one."""
+
+    def __post_init__(self) -> None:
+        check_ascending("epsilons", self.epsilons)
+        check_ascending("participations", self.participations, least=2)
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
         check_any(choirs, self.name)

@@ -10,7 +10,14 @@ from airchoir.access.over_the_air import OverTheAir
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
-from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, steady_from
+from airchoir.experiments.conditions import (
+    Condition,
+    Measured,
+    check_ascending,
+    measure_all,
+    percent_curve,
+    steady_from,
+)
 from airchoir.experiments.table1 import SNR_DB
 from airchoir.experiments.wording import each, listing, share
 from airchoir.privacy import Privacy
@@ -43,6 +50,10 @@ class Budget(Experiment):
     snr_db: float = SNR_DB
     close: float = 0.01
     """The macro-F1 that counts as no loss in the sentences."""
+
+    def __post_init__(self) -> None:
+        check_ascending("totals", self.totals)
+        check_ascending("queries", self.queries)
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
         check_any(choirs, self.name)

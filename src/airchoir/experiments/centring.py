@@ -8,7 +8,7 @@ from typing import ClassVar
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
-from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve
+from airchoir.experiments.conditions import Condition, Measured, check_ascending, measure_all, percent_curve
 from airchoir.experiments.wording import each, listing, points, promise
 from airchoir.metrics import Estimate
 from airchoir.privacy import Privacy
@@ -46,6 +46,9 @@ class Centring(Experiment):
     snrs_db: tuple[float, ...] = tuple(map(float, range(-30, 11, 2)))
     """Ascending."""
     delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_ascending("snrs_db", self.snrs_db)
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
         check_any(choirs, self.name)

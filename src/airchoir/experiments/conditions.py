@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from airchoir.experiments import Progress, silent
@@ -82,6 +83,12 @@ def set_off(values: Sequence[float]) -> tuple[float, ...]:
     """
     finite = [value for value in values if math.isfinite(value)]
     return tuple(value if math.isfinite(value) else 3.0 * max(finite, default=1.0) for value in values)
+
+
+def check_ascending(name: str, values: Sequence[float], *, least: int = 1) -> None:
+    """A ValueError unless there are `least` values or more, each larger than the one before."""
+    if len(values) < least or any(not one < next_one for one, next_one in pairwise(values)):
+        raise ValueError(f"{name} must be {least} or more and ascending, got {tuple(values)}; sort them, each once")
 
 
 def steady_from(good: Sequence[bool]) -> int | None:

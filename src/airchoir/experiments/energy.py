@@ -11,7 +11,14 @@ from airchoir.bank import ScoreBank
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
-from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, steady_from
+from airchoir.experiments.conditions import (
+    Condition,
+    Measured,
+    check_ascending,
+    measure_all,
+    percent_curve,
+    steady_from,
+)
 from airchoir.experiments.methods import APART, VOTE, methods_of, style_of, without_best_client
 from airchoir.experiments.table1 import METHODS
 from airchoir.experiments.wording import each, listing, promise, share, under
@@ -34,6 +41,9 @@ class Energy(Experiment):
     delta: float = 1e-6
     close: float = 0.01
     """The macro-F1 that counts as no loss in the sentences."""
+
+    def __post_init__(self) -> None:
+        check_ascending("snrs_db", self.snrs_db)
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
         check_any(choirs, self.name)

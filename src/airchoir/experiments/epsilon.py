@@ -8,7 +8,15 @@ from typing import ClassVar
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
-from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, set_off, steady_from
+from airchoir.experiments.conditions import (
+    Condition,
+    Measured,
+    check_ascending,
+    measure_all,
+    percent_curve,
+    set_off,
+    steady_from,
+)
 from airchoir.experiments.methods import APART, VOTE, methods_of, style_of, without_best_client
 from airchoir.experiments.table1 import METHODS, SNR_DB
 from airchoir.experiments.wording import each, listing, share
@@ -29,6 +37,9 @@ class Epsilon(Experiment):
     snr_db: float = SNR_DB
     close: float = 0.01
     """The macro-F1 that counts as no loss in the sentences."""
+
+    def __post_init__(self) -> None:
+        check_ascending("epsilons", self.epsilons)
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
         check_any(choirs, self.name)

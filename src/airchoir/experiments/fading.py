@@ -9,7 +9,7 @@ from airchoir.channels.awgn import Awgn
 from airchoir.channels.rayleigh import Rayleigh
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
-from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve
+from airchoir.experiments.conditions import Condition, Measured, check_ascending, measure_all, percent_curve
 from airchoir.experiments.wording import each, listing, points, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel
@@ -32,6 +32,10 @@ class Fading(Experiment):
     epsilon: float = 1.0
     delta: float = 1e-6
     accountant: str = "paper"
+
+    def __post_init__(self) -> None:
+        check_ascending("participations", self.participations)
+        check_ascending("snrs_db", self.snrs_db)
 
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
         check_any(choirs, self.name)
