@@ -67,8 +67,8 @@ def show(findings: Findings, printer: Console) -> None:
         if len(main.rows) <= _MOST_ROWS:
             printer.print(main.caption, soft_wrap=True)
             made = drawn(main)
-            if printer.measure(made, options=printer.options.update(max_width=10_000)).minimum > printer.width:
-                made.padding = (0, 0, 0, 0)  # the last few characters that a narrow terminal can be spared
+            if printer.measure(made, options=printer.options.update(max_width=10_000)).minimum >= printer.width:
+                made.padding = (0, 0, 0, 0)  # what a narrow terminal can do without
             printer.print(made)
         else:
             printer.print(f"{main.caption}: {len(main.rows)} rows in {main.name}.md", soft_wrap=True)
