@@ -9,7 +9,7 @@ from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, check_ascending, measure_all, percent_curve
-from airchoir.experiments.wording import each, listing, points, promise
+from airchoir.experiments.wording import each, listing, number, points, promise
 from airchoir.metrics import Estimate
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel
@@ -122,7 +122,7 @@ class Centring(Experiment):
         def largest(place: int, setting: Setting) -> str:
             pairs = self._pairs(choirs[place], found, setting)
             gain, index = max((pair[1].accuracy - pair[0].accuracy, -i) for i, pair in enumerate(pairs))
-            return f"{points(gain)} points at {self.snrs_db[-index]:g} dB"
+            return f"{points(gain)} points at {number(self.snrs_db[-index])} dB"
 
         def weaker(place: int, setting: Setting) -> str:
             plain, centred = self._pairs(choirs[place], found, setting)[0]

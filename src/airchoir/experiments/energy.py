@@ -21,7 +21,7 @@ from airchoir.experiments.conditions import (
 )
 from airchoir.experiments.methods import APART, VOTE, methods_of, style_of, without_best_client
 from airchoir.experiments.table1 import METHODS
-from airchoir.experiments.wording import each, listing, promise, share, under
+from airchoir.experiments.wording import each, listing, number, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Figure, Findings, Panel
 from airchoir.scheme import Scheme, symbol_power
@@ -35,7 +35,7 @@ class Energy(Experiment):
 
     name: ClassVar[str] = "energy"
     title: ClassVar[str] = "Macro-F1 against energy per query"
-    snrs_db: tuple[float, ...] = tuple(map(float, range(-40, 31, 5)))
+    snrs_db: tuple[float, ...] = tuple(2.5 * step for step in range(-16, 13))
     """Ascending and finite."""
     epsilon: float = 1.0
     delta: float = 1e-6
@@ -59,7 +59,7 @@ class Energy(Experiment):
         panels = tuple(self._panel(choir, epsilon, found) for epsilon in self.epsilons for choir in choirs)
         caption = (
             "Macro-F1 against the energy that all clients together transmit per query, over the receiver's noise energy in "
-            f"one channel use (delta {self.delta:g}, p = 1, SNR {self.snrs_db[0]:g} to {self.snrs_db[-1]:g} dB)."
+            f"one channel use (delta {self.delta:g}, p = 1, SNR {number(self.snrs_db[0])} to {number(self.snrs_db[-1])} dB)."
         )
         return Findings(
             name=self.name,
@@ -107,7 +107,7 @@ class Energy(Experiment):
             points = self._points(choirs[place], found, method, math.inf)
             wanted = max(f1 for _, f1 in points) - self.close
             first = steady_from([f1 >= wanted for _, f1 in points])
-            return "more than this" if first is None else f"{points[first][0]:.1f} dB"
+            return "more than this" if first is None else f"{number(points[first][0], '.1f')} dB"
 
         def unharmed(place: int) -> str:
             return listing(f"{needed(place, method)} for {words}" for method, words in _SHORT.items())

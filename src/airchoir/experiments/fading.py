@@ -10,7 +10,7 @@ from airchoir.channels.rayleigh import Rayleigh
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, check_ascending, measure_all, percent_curve
-from airchoir.experiments.wording import each, listing, points, promise, share, under
+from airchoir.experiments.wording import each, listing, number, points, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel
 from airchoir.scheme import Scheme
@@ -98,7 +98,7 @@ class Fading(Experiment):
         for place, (channel, title) in enumerate(((FADED, "Rayleigh"), (PLAIN, "AWGN"))):
             for order, snr_db in enumerate(self.snrs_db):
                 measured = self._curve(choir, found, channel, epsilon, snr_db)
-                label = f"{title}, {snr_db:g} dB".replace("-", "\N{MINUS SIGN}")
+                label = f"{title}, {number(snr_db)} dB"
                 curves.append(percent_curve(label, measured, style=place * len(self.snrs_db) + order))
         return Panel(f"{choir.title}, {promise(epsilon)}", "participation p = exp(−t)", "macro-F1 (%)", tuple(curves))  # noqa: RUF001
 
@@ -108,7 +108,9 @@ class Fading(Experiment):
                 (snr_db, max(self._curve(choirs[place], found, FADED, epsilon, snr_db), key=lambda point: point[::-1]))
                 for snr_db in self.snrs_db
             ]
-            return listing(f"{-math.log(p):.3g} (p = {p:g}, {share(f1)}) at {snr_db:g} dB" for snr_db, (p, f1) in tops)
+            return listing(
+                f"{-math.log(p):.3g} (p = {p:g}, {share(f1)}) at {number(snr_db)} dB" for snr_db, (p, f1) in tops
+            )
 
         def price(place: int, epsilon: float) -> str:
             costs = []
@@ -117,7 +119,7 @@ class Fading(Experiment):
                     max(f1 for _, f1 in self._curve(choirs[place], found, channel, epsilon, snr_db))
                     for channel in (FADED, PLAIN)
                 )
-                costs.append(f"{points(faded - plain)} at {snr_db:g} dB")
+                costs.append(f"{points(faded - plain)} at {number(snr_db)} dB")
             return listing(costs)
 
         return (

@@ -35,6 +35,15 @@ def signed(value: float, digits: int = 2) -> str:
     return text if any(digit in "123456789" for digit in text) else text[1:]
 
 
+def number(value: float, form: str = "g") -> str:
+    """A number with a minus sign where it is negative.
+
+    >>> number(-20.0), number(1.25, ".1f")
+    ('\u221220', '1.2')
+    """
+    return format(value, form).replace("-", "\N{MINUS SIGN}")
+
+
 def with_spread(value: float, spread: float) -> str:
     """A mean and its standard deviation, as a table has them.
 
