@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airchoir.experiments.sweep.condition import Condition
@@ -38,6 +38,8 @@ def refused(name: str, given: object) -> str:
         ("snr_db", {"from": -2, "to": 20, "step": 2}, [float(db) for db in range(-2, 21, 2)]),
         ("snr_db", {"from": 20, "to": -2, "step": -2}, [float(db) for db in range(20, -3, -2)]),
         ("participation", {"from": 0.1, "to": 1.0, "step": 0.1}, [tenths / 10 for tenths in range(1, 11)]),
+        ("snr_db", {"from": -0.3, "to": 0.1, "step": 0.1}, [-0.3, -0.2, -0.1, 0.0, 0.1]),
+        ("delta", {"from": 1e-9, "to": 3e-9, "step": 1e-9}, [1e-9, 2e-9, 3e-9]),
         ("queries", {"from": 1, "to": 9, "step": 4}, [1, 5, 9]),
         ("lost", {"from": 0, "to": 5, "step": 2}, [0, 2, 4]),
         ("snr_db", {"from": 3, "to": 3, "step": 1}, [3.0]),
@@ -108,6 +110,7 @@ def test_every_default_is_a_value(name: str) -> None:
     assert accepted(name, "none" if default is None else default) == [default]
 
 
+@settings(max_examples=500)
 @given(st.integers(-50, 50), st.integers(1, 40), st.integers(0, 60), st.sampled_from([1, 10, 100, 1000]))
 def test_a_range_holds_what_one_would_type(first: int, step: int, count: int, scale: int) -> None:
     typed = [(first + index * step) / scale for index in range(count + 1)]

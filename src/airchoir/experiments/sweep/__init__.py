@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -203,5 +204,6 @@ class _Sweep:
         )
 
 
+@cache
 def _versions() -> str:
     return ", ".join(f"{name} {version}" for name, version in provenance.versions("numpy", "scipy").items())

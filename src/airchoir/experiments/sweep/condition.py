@@ -3,10 +3,9 @@
 import hashlib
 import math
 from functools import cache, lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 import airchoir
 from airchoir.access import Access
@@ -182,10 +181,10 @@ NUMBERS = (
 """What a row says of a condition."""
 
 
+_NUMBERS_OF = attrgetter(*NUMBERS)
+
+
 def numbers(estimate: Estimate) -> tuple[Any, ...]:
-    """The numbers of a row, plain."""
-    return tuple(_bare(getattr(estimate, name)) for name in NUMBERS)
-
-
-def _bare(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    """The numbers of a row."""
+    found: tuple[Any, ...] = _NUMBERS_OF(estimate)
+    return found

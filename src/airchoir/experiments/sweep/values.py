@@ -57,12 +57,13 @@ def _range(name: str, given: dict[str, object]) -> list[float]:
         raise ValueError(
             f"{name} is a range of {steps:,.0f} values; {MOST:,} conditions are the most, so take larger steps"
         )
-    return [_neat(first + index * step) for index in range(math.floor(steps * (1.0 + 1e-12) + 1e-9) + 1)]
-
-
-def _neat(value: float) -> float:
-    """The number that people mean: 0.1 + 2 * 0.1 is 0.3."""
-    return value if isinstance(value, int) else float(f"{value:.12g}")
+    count = math.floor(steps * (1.0 + 1e-12) + 1e-9) + 1
+    if all(isinstance(number, int) for number in (first, step)):
+        return [first + index * step for index in range(count)]
+    digits = 12 - math.floor(
+        math.log10(max(abs(first), abs(last), abs(step)))
+    )  # what people mean: 0.1 + 2 * 0.1 is 0.3
+    return [round(first + index * step, digits) for index in range(count)]
 
 
 def _word(known: Callable[[str], object]) -> Callable[[str, object], str]:
