@@ -20,11 +20,13 @@ QUESTIONS = (
     "belief_condition",
     "vote_condition",
     "figure2",
+    "table1",
     "large_bank",
     "import_time",
     "monte_carlo",
     "training_speed",
     "privacy",
+    "sweep",
 )
 
 

@@ -8,11 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import airchoir
-from airchoir import ScoreBank, provenance
 from airchoir.bank import write_atomically
-from airchoir.experiments.table1 import table1
-from airchoir.provenance import describe, plain
+from airchoir.experiments.choirs import Choir, load_choirs, measure, source
+from airchoir.experiments.table1 import schemes
+from airchoir.provenance import plain
+
+DELTA = 1e-6
 
 
 def main() -> None:
@@ -22,40 +23,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/rows"))
     options = parser.parse_args()
     for path in options.banks:
-        bank = ScoreBank.load(path)
-        written = options.out / f"{bank.metadata['task']}-seed-{bank.metadata['seed']}.json"
-        text = json.dumps(plain(record(bank)), indent=1) + "\n"
+        (choir,) = load_choirs([path])
+        written = options.out / f"{choir.task}-seed-{choir.banks[0].metadata['seed']}.json"
+        text = json.dumps(plain(record(choir)), indent=1) + "\n"
         write_atomically(written, lambda temporary, text=text: temporary.write_text(text))
         print(written)
 
 
-def record(bank: ScoreBank) -> dict[str, Any]:
+def record(choir: Choir) -> dict[str, Any]:
     """The rows, what the bank says of its making, and what evaluated it."""
-    rows = [
-        {
-            "method": row.method,
-            "macro_f1": row.estimate.macro_f1,
-            "macro_f1_std": row.estimate.macro_f1_std,
-            "accuracy": row.estimate.accuracy,
-            "accuracy_std": row.estimate.accuracy_std,
-            "sigma": row.estimate.sigma,
-            "channel_noise_variance": row.estimate.channel_noise_variance,
-            "channel_uses": row.estimate.channel_uses,
-            "accountant": row.estimate.accountant,
-            "scheme": describe(row.scheme),
-        }
-        for row in table1([bank])
-    ]
-    return {
-        "bank": dict(bank.metadata),
-        "rows": rows,
-        "evaluated_by": {
-            "airchoir": airchoir.__version__,
-            "commit": provenance.commit(),
-            "versions": provenance.versions("numpy", "scipy"),
-            "machine": provenance.machine(),
-        },
-    }
+    grid = schemes(DELTA).items()
+    rows = [measure(scheme, choir).row(method=method, epsilon=epsilon) for (method, epsilon), scheme in grid]
+    return {"bank": dict(choir.banks[0].metadata), "rows": rows, "evaluated_by": source()}
 
 
 if __name__ == "__main__":

@@ -176,6 +176,76 @@ def test_what_a_bank_remembers_is_computed_once_per_key() -> None:
     assert calls == ["a", "b"]
 
 
+# --- subsets
+
+
+@given(st.permutations(range(5)), st.integers(1, 5), st.booleans())
+def test_a_subset_is_the_chosen_clients_in_the_chosen_order(order: list[int], size: int, validation: bool) -> None:
+    rng = np.random.default_rng(0)
+    scores, val_scores = rng.dirichlet(np.ones(3), (2, 5, 4)).astype(np.float32)
+    val = (val_scores, np.zeros(4, dtype=np.int64)) if validation else (None, None)
+    bank = ScoreBank(scores, np.array([0, 1, 2, 0]), *val, {"task": "t"})
+    chosen = order[:size]
+    part = bank.subset(chosen)
+    np.testing.assert_array_equal(part.test_scores, scores[chosen])
+    assert part.test_labels is bank.test_labels
+    if validation:
+        np.testing.assert_array_equal(part.val_scores, val_scores[chosen])
+        assert part.val_labels is bank.val_labels
+    else:
+        assert part.val_scores is None
+    assert part.metadata == {"task": "t", "subset": json.dumps(chosen)}
+
+
+@pytest.mark.parametrize(
+    ("clients", "shared"),
+    [
+        ([0, 1, 2], True),
+        ([3], True),
+        ([1, 3, 5], True),
+        (range(6), True),
+        ((np.int64(2), np.int64(3)), True),
+        ([2, 0], False),
+        ([0, 1, 3], False),
+        ([5, 4, 3], False),
+        ([1, 3, 4, 6], False),
+    ],
+)
+def test_evenly_spaced_clients_are_views_of_the_file(
+    tmp_path: Path, make_bank: MakeBank, clients: list[int], shared: bool
+) -> None:
+    make_bank(clients=7).save(tmp_path / "bank.safetensors")
+    bank = ScoreBank.load(tmp_path / "bank.safetensors")
+    part = bank.subset(clients)
+    for name in ("test_scores", "val_scores"):
+        whole, some = getattr(bank, name), getattr(part, name)
+        np.testing.assert_array_equal(some, whole[list(clients)])
+        assert np.shares_memory(some, whole) == shared
+
+
+def test_a_subset_says_what_it_was_taken_from_and_claims_no_checksum(tmp_path: Path, make_bank: MakeBank) -> None:
+    made = make_bank(clients=6)
+    bank = ScoreBank(made.test_scores, made.test_labels, metadata={"checksum": "abc", "seed": "1"})
+    part = bank.subset([4, 2, 1])
+    assert part.metadata == {"seed": "1", "subset": "[4, 2, 1]", "subset_of": "abc"}
+    smaller = part.subset([2, 0])  # of the first bank, its clients 1 and 4
+    assert smaller.metadata == {"seed": "1", "subset": "[1, 4]", "subset_of": "abc"}
+    np.testing.assert_array_equal(smaller.test_scores, made.test_scores[[1, 4]])
+    smaller.save(tmp_path / "part.safetensors")
+    assert ScoreBank.load(tmp_path / "part.safetensors").metadata == {**smaller.metadata, "format": "1"}
+
+
+def test_a_subset_remembers_nothing_of_the_whole() -> None:
+    bank = ScoreBank(even(clients=3), LABELS)
+    bank.remember("key", lambda: "whole")
+    assert bank.subset([0, 1]).remember("key", lambda: "part") == "part"
+
+
+@pytest.mark.parametrize("clients", [[], [0, 0], [2], [-1], [0.0], [True, 5], ["0"]])
+def test_a_subset_of_clients_that_are_not_there_is_refused(clients: list[Any]) -> None:
+    refusal(lambda: ScoreBank(even(), LABELS).subset(clients))
+
+
 # --- atomic writes
 
 HALF = """

@@ -4,7 +4,7 @@ import json
 import os
 import uuid
 import zipfile
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -85,6 +85,21 @@ class ScoreBank:
         tensors = {name: getattr(self, name) for name in sorted(_REQUIRED | _OPTIONAL)}
         return {name: value for name, value in tensors.items() if value is not None}
 
+    def subset(self, clients: Sequence[int]) -> "ScoreBank":
+        """The bank of some of the clients, in the order given: views of the scores where they are evenly spaced, else copies.
+
+        The metadata name them under `subset` and what they were taken from under `subset_of` (its checksum, where it has
+        one); all else in the metadata is about the bank they were taken from.
+        """
+        rows = _rows(clients, self.clients)
+        words = {name: value for name, value in self.metadata.items() if name != "checksum"}
+        first = json.loads(words["subset"]) if "subset" in words else range(self.clients)  # a subset of a subset
+        words["subset"] = json.dumps([first[client] for client in clients])
+        if "checksum" in self.metadata:
+            words["subset_of"] = self.metadata["checksum"]
+        val_scores = None if self.val_scores is None else self.val_scores[rows]
+        return ScoreBank(self.test_scores[rows], self.test_labels, val_scores, self.val_labels, words)
+
     def blocks(self, queries: int | None = None) -> Iterator[slice]:
         """Slices of `queries` queries that cover the test set; by default what keeps a block's symbols in the cache."""
         size = queries or max(1, _BLOCK_BYTES // (8 * self.clients * self.classes))
@@ -96,6 +111,19 @@ class ScoreBank:
         if key not in self._remembered:
             self._remembered[key] = compute()
         return cast(T, self._remembered[key])
+
+
+def _rows(clients: Sequence[int], known: int) -> slice | NDArray[np.intp]:
+    """What takes these clients out of an array, without a copy where a slice can say it."""
+    for client in clients:
+        if not (isinstance(client, int | np.integer) and 0 <= client < known):
+            raise ValueError(f"clients must be whole numbers in 0..{known - 1}, got {client!r}; number them from 0")
+    if not 0 < len(set(clients)) == len(clients):
+        raise ValueError(f"clients must be one or more and different, got {list(clients)}; a client has one voice")
+    step = clients[1] - clients[0] if len(clients) > 1 else 1
+    if step > 0 and list(clients) == list(range(clients[0], clients[-1] + 1, step)):
+        return slice(clients[0], clients[-1] + 1, step)
+    return np.asarray(clients, dtype=np.intp)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

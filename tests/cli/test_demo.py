@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from airchoir import ScoreBank, provenance
 from airchoir.cli import demo as demo_module
 from airchoir.cli import main
 from airchoir.experiments.table1 import insights, table1
+from airchoir.report.findings import Findings
 
 ROWS = [
     "Best Client Model",
@@ -75,22 +77,35 @@ def test_the_table_says_what_the_bank_gives(shown: tuple[Path, str, str]) -> Non
 def test_the_written_table_carries_the_printed_numbers_and_where_they_come_from(shown: tuple[Path, str, str]) -> None:
     folder, out, _ = shown
     written = json.loads((folder / "table1.json").read_text(), parse_constant=pytest.fail)
-    assert [(row["method"], row["epsilon"]) for row in written["rows"]] == [
+    findings = Findings.of_record(written, folder / "table1.json")
+    assert [(row["method"], row["epsilon"]) for row in findings.rows] == [
         (name, epsilon) for epsilon in ("inf", 1.0) for name in ROWS
     ]
-    for cell, row in zip(cells(out), written["rows"], strict=True):
+    for cell, row in zip(cells(out), findings.rows, strict=True):
         assert cell[2] == f"{100 * row['macro_f1']:.2f} ± {100 * row['macro_f1_std']:.2f}"
         assert cell[4] == f"{row['channel_uses']:.0f}"
-    assert written["versions"] == provenance.versions("numpy", "scipy", "scikit-learn")
-    assert written["machine"] == provenance.machine()
-    assert written["commit"].split("-")[0] == provenance.commit().split("-")[0]
+    assert findings.source["versions"] == provenance.versions("numpy", "scipy", "scikit-learn")
+    assert findings.source["machine"] == provenance.machine()
+    assert findings.source["commit"].split("-")[0] == provenance.commit().split("-")[0]
 
 
-def test_the_demo_leaves_a_bank_and_a_table_and_names_both(shown: tuple[Path, str, str]) -> None:
+def test_the_page_shows_the_printed_rows_and_where_they_come_from(shown: tuple[Path, str, str]) -> None:
+    folder, out, _ = shown
+    page = (folder / "report.html").read_text()
+    for row in cells(out):
+        assert row[0] in page
+        assert row[2] in page
+    assert "macro-F1 (%) against epsilon" in page
+    for version in provenance.versions("numpy", "scipy", "scikit-learn").values():
+        assert version in page
+
+
+def test_the_demo_leaves_a_bank_a_table_and_a_page_and_names_them(shown: tuple[Path, str, str]) -> None:
     folder, out, _ = shown
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert files == ["banks/digits/seed-0.safetensors", "table1.json"]
-    for name in files:
+    named = ["banks/digits/seed-0.safetensors", "report.html", "table1.json"]
+    assert {*named, "table1.md", "table1.csv", "table1.tex", "epsilon.json", "epsilon.svg"} <= set(files)
+    for name in named:
         assert any(line.endswith(str(folder / name)) for line in out.splitlines())
 
 
@@ -108,11 +123,12 @@ def test_a_second_run_in_the_same_folder_gives_the_same_numbers(
     monkeypatch.setattr(demo_module, "train", lambda *_, **__: digits_bank(0))  # trained anew, but not by the demo
     folder, out, _ = shown
     path = folder / "banks" / "digits" / "seed-0.safetensors"
-    before = contents(path)
+    before, page = contents(path), (folder / "report.html").read_text()
     again = run("demo", "--out", folder)
     assert (again.status, again.err) == (0, "")
     assert cells(again.out) == cells(out)
     assert contents(path) == before
+    assert (folder / "report.html").read_text() == page
 
 
 def test_an_out_that_is_a_file_is_refused_before_any_work(
@@ -129,6 +145,18 @@ def test_an_out_that_is_a_file_is_refused_before_any_work(
 def test_without_scikit_learn_one_line_says_what_to_install(refused: Any) -> None:
     complaint = refused("demo", "--out", "choir")
     assert "scikit-learn" in complaint
+    assert "pip install 'airchoir[demo]'" in complaint
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_without_what_the_page_needs_one_line_says_what_to_install_before_any_work(
+    package: str, refused: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_module, "train", lambda *_, **__: pytest.fail("it trained first"))
+    for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
+    complaint = refused("demo", "--out", "choir")
+    assert package in complaint
     assert "pip install 'airchoir[demo]'" in complaint
 
 

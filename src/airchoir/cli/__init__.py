@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 import airchoir
-from airchoir.cli import bank, demo, evaluate, listing, privacy, train
+import airchoir.cli.threads  # before what imports numpy
+from airchoir.cli import bank, demo, evaluate, experiment, listing, privacy, report, sweep, train
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[
     2
@@ -26,6 +27,9 @@ app = typer.Typer(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("experiment", epilog=experiment.EXAMPLES)(experiment.experiment)
+app.command("sweep", epilog=sweep.EXAMPLES)(sweep.sweep)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(bank.app, name="bank")
 app.command("list", epilog=listing.EXAMPLES)(listing.show)

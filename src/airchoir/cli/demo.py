@@ -1,6 +1,7 @@
 """`airchoir demo`: the whole comparison on handwritten digits."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,10 +9,14 @@ import typer
 from rich.table import Table
 
 from airchoir import provenance
-from airchoir.bank import ScoreBank, write_atomically
+from airchoir.bank import ScoreBank
 from airchoir.cli.output import console, percent, progress, table
-from airchoir.experiments.table1 import Row, insights, table1
-from airchoir.provenance import plain
+from airchoir.cli.report import publish
+from airchoir.experiments.choirs import load_choirs
+from airchoir.experiments.epsilon import Epsilon
+from airchoir.experiments.table1 import Row, Table1, insights, table1
+from airchoir.report import figures, page
+from airchoir.report.writing import write
 from airchoir.tasks.digits import Digits
 from airchoir.training import train
 
@@ -19,11 +24,15 @@ EXAMPLES = "Example: airchoir demo --out my-first-choir"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bank and the table go.")] = Path("airchoir-demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bank, the table and the page go.")] = Path(
+        "airchoir-demo"
+    ),
 ) -> None:
     """Train 20 clients on handwritten digits they do not share, and compare five ways to ask them all at once."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; --out wants a folder")
+    for room in (page, figures):
+        room.check_installed()  # before any work
     printer = console()
     task = Digits()
     with progress("training clients") as report:
@@ -39,10 +48,23 @@ def demo(
     printer.print(_table(rows))
     for sentence in insights(rows, bank):
         printer.print(f"* {sentence}", soft_wrap=True)
-    written = out / "table1.json"
-    write_atomically(written, lambda temporary: temporary.write_text(json.dumps(_record(rows), indent=1)))
-    printer.print(f"\nThe answers of all clients: {path}\nThe table as data:          {written}", soft_wrap=True)
+    written = _report(path, out)
+    printer.print(
+        f"\nThe answers of all clients: {path}\nThe table as data:          {out / 'table1.json'}", soft_wrap=True
+    )
+    printer.print(f"All of it on one page:      {written}", soft_wrap=True)
     printer.print(f"Next: airchoir evaluate {path} --epsilon 1 --participation 0.5", soft_wrap=True)
+
+
+def _report(bank: Path, out: Path) -> Path:
+    """Where the page was written, with all findings that `out` has by now."""
+    choirs = load_choirs([bank])
+    versions = provenance.versions("numpy", "scipy", "scikit-learn")  # the last one trained the clients
+    for experiment in (Table1(), Epsilon()):
+        with progress(experiment.title) as report:
+            findings = experiment.run(choirs, progress=report)
+        write(replace(findings, source={**findings.source, "versions": versions}), out)
+    return publish(out)[0]
 
 
 def _shard(bank: ScoreBank) -> int:
@@ -62,11 +84,3 @@ def _table(rows: list[Row]) -> Table:
             end_section=index + 1 < len(rows) and rows[index + 1].epsilon != row.epsilon,
         )
     return made
-
-
-def _record(rows: list[Row]) -> object:
-    numbers = [{"method": row.method, "epsilon": row.epsilon, **vars(row.estimate)} for row in rows]
-    versions = provenance.versions("numpy", "scipy", "scikit-learn")
-    return plain(
-        {"rows": numbers, "versions": versions, "commit": provenance.commit(), "machine": provenance.machine()}
-    )

@@ -24,6 +24,8 @@ class Experiment(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    needs_banks: ClassVar[bool] = True
+    """Whether it has nothing to say without a bank."""
 
     @abstractmethod
     def run(self, choirs: Sequence["Choir"], *, progress: Progress = silent) -> "Findings":

@@ -1,5 +1,6 @@
 """Choirs: the banks of one task each, and what a scheme achieves on them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,6 +68,12 @@ def check_alike(paths: Sequence[Path], banks: Sequence[ScoreBank]) -> None:
                 raise ValueError(f"{path} has {what} {own!r}, but {paths[0]} {wanted!r}; evaluate them one by one")
 
 
+def check_any(choirs: Sequence[Choir], name: str) -> None:
+    """A ValueError where there is no choir to try the experiment `name` on."""
+    if not choirs:
+        raise ValueError(f"{name} needs at least one score bank, got none; airchoir demo makes one")
+
+
 def own_seeds(seed: int, banks: int) -> list[int]:
     """A seed per bank, the first as given: what is drawn for one must not recur in the next, or errors would add up."""
     return [seed, *map(int, np.random.SeedSequence(seed).generate_state(banks - 1, np.uint64))]
@@ -106,7 +113,7 @@ class Measurement:
             "clients": self.choir.clients,
             "classes": self.choir.classes,
             "seeds": [bank.metadata.get("seed", "") for bank in self.choir.banks],
-            "banks": [bank.metadata.get("checksum", "") for bank in self.choir.banks],
+            "banks": [bank.metadata.get("checksum") or bank.metadata.get("subset_of", "") for bank in self.choir.banks],
             **{name: getattr(self.pooled, name) for name in names},
             "scheme": provenance.describe(self.scheme),
         }
@@ -114,11 +121,20 @@ class Measurement:
         return plain
 
 
-def measure(scheme: Scheme, choir: Choir, *, tolerance: float = 5e-4, seed: int = 0) -> Measurement:
-    """The scheme evaluated exactly on every bank of the choir."""
+def tolerance_for(bank: ScoreBank) -> float:
+    """The largest standard error of macro-F1 wanted where participant sets are drawn: `evaluate`'s at 10,000 queries.
+
+    A smaller test set is itself less certain, by the square root, so it gets as much work and not more.
+    """
+    return 5e-4 * math.sqrt(max(1.0, 10_000 / bank.queries))
+
+
+def measure(scheme: Scheme, choir: Choir, *, tolerance: float | None = None, seed: int = 0) -> Measurement:
+    """The scheme evaluated exactly on every bank of the choir, to a tolerance or as well as each test set deserves."""
     seeds = own_seeds(seed, len(choir.banks))
     estimates = [
-        evaluate(scheme, bank, tolerance=tolerance, seed=own) for bank, own in zip(choir.banks, seeds, strict=True)
+        evaluate(scheme, bank, tolerance=tolerance_for(bank) if tolerance is None else tolerance, seed=own)
+        for bank, own in zip(choir.banks, seeds, strict=True)
     ]
     return Measurement(choir, scheme, tuple(estimates))
 

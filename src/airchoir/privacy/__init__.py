@@ -10,6 +10,7 @@ An accountant is a theorem: it bounds delta. `calibrate` turns any of them aroun
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, final
 
 import numpy as np
@@ -75,9 +76,20 @@ class Privacy:
         >>> Privacy(epsilon=1.0).sigma(SIMPLEX, Participation(20, 1.0))  # doctest: +ELLIPSIS
         5.974598181957...
         """
-        return sigma_for(
-            self.epsilon, self.delta, accountant=self.accountant, geometry=geometry, hidden=hidden, queries=self.queries
-        )
+        return _sigma(self, geometry, hidden)
+
+
+@lru_cache(maxsize=1 << 14)
+def _sigma(privacy: Privacy, geometry: Geometry, hidden: Participation) -> float:
+    """Many queries take half a second, and a grid asks for the same promise for every bank."""
+    return sigma_for(
+        privacy.epsilon,
+        privacy.delta,
+        accountant=privacy.accountant,
+        geometry=geometry,
+        hidden=hidden,
+        queries=privacy.queries,
+    )
 
 
 def NoPrivacy() -> Privacy:  # noqa: N802  (reads as the value it is)

@@ -1,10 +1,13 @@
 """Findings: what an experiment found, as values that can be drawn, kept as JSON and read again."""
 
 import dataclasses
+import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
+
+from airchoir.provenance import plain
 
 FORMAT = "airchoir findings 1"
 
@@ -25,6 +28,14 @@ class Curve:
     line: bool = True
     """Whether the points are joined."""
 
+    def __post_init__(self) -> None:
+        lengths = {len(self.x), len(self.y), *(len(band) for band in (self.low, self.high) if band)}
+        if len(lengths) > 1 or bool(self.low) != bool(self.high):
+            raise ValueError(
+                f"curve {self.label!r} has {len(self.x)} x, {len(self.y)} y, {len(self.low)} low and {len(self.high)} high; "
+                "give as many of each (a band may be left out)"
+            )
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -39,6 +50,18 @@ class Panel:
     x_ticks: tuple[float, ...] = ()
     """Where the axis is marked; empty: wherever it looks well."""
     x_tick_labels: tuple[str, ...] = ()
+    y_limits: tuple[float, ...] = ()
+    """Where the axis begins and ends; empty: wherever it looks well."""
+
+    def __post_init__(self) -> None:
+        if self.x_tick_labels and len(self.x_tick_labels) != len(self.x_ticks):
+            raise ValueError(
+                f"panel {self.title!r} has {len(self.x_ticks)} ticks but {len(self.x_tick_labels)} labels; give one for each"
+            )
+        if len(self.y_limits) not in (0, 2):
+            raise ValueError(
+                f"panel {self.title!r} has y_limits {self.y_limits}; give the lowest and the highest, or none"
+            )
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,14 @@ class Table:
     """Rows before which a rule is drawn."""
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for index, row in enumerate(self.rows):
+            if len(row) != len(self.header):
+                raise ValueError(
+                    f"row {index} of table {self.name!r} has {len(row)} cells under {len(self.header)} headings; "
+                    "give one for each"
+                )
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -90,43 +121,47 @@ class Findings:
     """Commit, versions, machine."""
 
     def record(self) -> dict[str, Any]:
-        """As one JSON object."""
-        return {"format": FORMAT, **dataclasses.asdict(self)}
+        """As one JSON object, in JSON's own types; infinity is the string "inf"."""
+        values: dict[str, Any] = plain({"format": FORMAT, **dataclasses.asdict(self)})
+        return values
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any], where: Path) -> "Findings":
+    def of_record(cls, record: object, where: Path) -> "Findings":
         """The findings in a JSON object that `record` made; a ValueError that names `where` otherwise."""
-        if record.get("format") != FORMAT:
-            raise ValueError(
-                f"{where} holds no {FORMAT!r} but {record.get('format')!r}; upgrade airchoir or make it again"
-            )
-        values = {name: value for name, value in record.items() if name != "format"}
+        given = record.get("format") if isinstance(record, Mapping) else None
+        if not isinstance(record, Mapping) or given != FORMAT:
+            raise ValueError(f"{where} holds no {FORMAT!r} but {given!r}; upgrade airchoir or make it again")
         try:
-            tables = tuple(_table(table) for table in values.pop("tables"))
-            figures = tuple(_figure(figure) for figure in values.pop("figures"))
-            return cls(**{name: _frozen(value) for name, value in values.items()}, tables=tables, figures=figures)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{where} is no whole {FORMAT!r} ({error}); make it again") from None
+            findings: Findings = _read(cls, {name: value for name, value in record.items() if name != "format"}, "")
+        except ValueError as error:
+            raise ValueError(f"{where} is no whole {FORMAT!r}: {error}; make it again") from None
+        return findings
 
 
-def _table(values: dict[str, Any]) -> Table:
-    rows = tuple(tuple(Cell(**cell) for cell in row) for row in values["rows"])
-    return Table(**{**_frozen_values(values), "rows": rows})
+def _read(kind: Any, value: Any, place: str) -> Any:
+    """What JSON holds, as a value of a type; a ValueError that names the place where it is none."""
+    if dataclasses.is_dataclass(kind):
+        return _read_fields(kind, value, place)
+    if get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(_read(get_args(kind)[0], item, f"{place}[{index}]") for index, item in enumerate(value))
+    if kind is float and value in ("inf", "-inf", "nan"):
+        return float(value)
+    wanted = {float: (int, float), tuple: ()}.get(get_origin(kind) or kind, get_origin(kind) or kind)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{place} cannot be {reprlib.repr(value)}")
+    return float(value) if kind is float else value
 
 
-def _figure(values: dict[str, Any]) -> Figure:
-    panels = tuple(_panel(panel) for panel in values["panels"])
-    return Figure(**{**values, "panels": panels})
-
-
-def _panel(values: dict[str, Any]) -> Panel:
-    curves = tuple(Curve(**_frozen_values(curve)) for curve in values["curves"])
-    return Panel(**{**_frozen_values(values), "curves": curves})
-
-
-def _frozen_values(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _frozen(value) for name, value in values.items()}
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _read_fields(kind: Any, value: Any, place: str) -> Any:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{place} cannot be {reprlib.repr(value)}")
+    types = get_type_hints(kind)
+    needed = {each.name for each in dataclasses.fields(kind) if {each.default, each.default_factory} == {MISSING}}
+    for names, complaint in ((needed - set(value), "lacks"), (set(value) - set(types), "has an unknown")):
+        if names:
+            raise ValueError(f"{place or 'it'} {complaint} {min(names)!r}")
+    fields = {name: _read(types[name], item, f"{place}.{name}".lstrip(".")) for name, item in value.items()}
+    try:
+        return kind(**fields)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
