@@ -121,7 +121,7 @@ def _rows(clients: Sequence[int], known: int) -> slice | NDArray[np.intp]:
     if not 0 < len(set(clients)) == len(clients):
         raise ValueError(f"clients must be one or more and different, got {list(clients)}; a client has one voice")
     step = clients[1] - clients[0] if len(clients) > 1 else 1
-    if step > 0 and list(clients) == list(range(clients[0], clients[-1] + 1, step)):
+    if list(clients) == list(range(clients[0], clients[-1] + 1, step)):
         return slice(clients[0], clients[-1] + 1, step)
     return np.asarray(clients, dtype=np.intp)
 

@@ -198,3 +198,13 @@ def test_on_the_digits_five_voices_do_better_where_each_stays_away_now_and_then(
     assert top["over the air, paper"] == top["over the air, counted"] == 1.0
     assert top["over the air, tight"] < 1.0
     assert top["always-on, tight"] < 1.0
+
+
+def test_of_equal_participations_the_one_with_the_most_voices_is_best() -> None:
+    labels = np.arange(6) % 2
+    agreed = ScoreBank(np.tile(np.eye(2, dtype=np.float32)[labels], (4, 1, 1)), labels)
+    experiment = BestParticipation(epsilons=(1e5,), participations=(0.9, 1.0), sizes=(), snr_db=60.0)
+    findings = experiment.run([Choir("agreed", (), (agreed,))])
+    over_the_air = [row["accuracy"] for row in findings.rows if row["contender"] == "over the air, paper"]
+    assert over_the_air == [1.0, 1.0]
+    assert findings.figures[0].panels[0].curves[0].y == (1.0,)

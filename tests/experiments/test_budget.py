@@ -67,7 +67,7 @@ def test_the_noise_of_every_row_keeps_its_total_by_another_way(two_tasks: list[C
 
 
 def test_every_number_in_every_sentence(two_tasks: list[Choir], mean: Mean, numbers: Numbers) -> None:
-    falls, enough, reason, halves = SMALL.run(two_tasks).summary
+    falls, enough, reason, halves, extremes = SMALL.run(two_tasks).summary
     wanted = [4.0]
     for choir in two_tasks:
         wanted += [n for queries in QUERIES for n in (round(100 * mean(everyone(4.0, queries), choir), 1), queries)]
@@ -89,6 +89,17 @@ def test_every_number_in_every_sentence(two_tasks: list[Choir], mean: Mean, numb
         wanted += [round(100 * mean(sampled(name, 100), choir), 1) for name in SAMPLED]
         wanted.append(round(100 * mean(everyone(4.0, 100), choir), 1))
     assert numbers(halves) == wanted
+
+    changes = [
+        (mean(sampled(name, queries), choir) - mean(everyone(4.0, queries), choir), name, queries, choir.task)
+        for choir in two_tasks
+        for name in SAMPLED
+        for queries in QUERIES
+    ]
+    (worst, bad, few, here), (best, good, many, there) = min(changes), max(changes)
+    assert numbers(extremes) == [0.7, round(100 * worst, 2), few, round(100 * best, 2), many]
+    assert f"({bad}; {few} queries; {here})" in extremes
+    assert f"({good}; {many} queries; {there})" in extremes
 
 
 def test_what_no_total_keeps_is_said_to_need_more(two_tasks: list[Choir]) -> None:

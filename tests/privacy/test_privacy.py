@@ -14,6 +14,7 @@ from airchoir.participation import Participation
 from airchoir.privacy import (
     NoPrivacy,
     Privacy,
+    _sigma,
     check_delta,
     check_epsilon,
     check_lost,
@@ -140,6 +141,42 @@ def test_no_noise_is_promised_only_where_the_client_hardly_ever_takes_part() -> 
     rarely = Participation(20, 1e-6, at_least=0)
     assert sigma(1.0, 1.001e-6, rarely) == 0.0
     assert sigma(1.0, 0.999e-6, rarely) > 0.0
+
+
+def test_a_promise_is_calibrated_once_and_never_mistaken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def counting(epsilon: float, delta: float, **rest: Any) -> float:
+        asked.append({"epsilon": epsilon, "delta": delta, **rest})
+        return float(len(asked))
+
+    monkeypatch.setattr("airchoir.privacy.sigma_for", counting)
+    promise, law = Privacy(1.2345, 3e-5, "tight", queries=7), Participation(5, 0.3)
+    variants = [
+        (promise, law),
+        (dataclasses.replace(promise, epsilon=1.2346), law),
+        (dataclasses.replace(promise, delta=2e-5), law),
+        (dataclasses.replace(promise, accountant="paper"), law),
+        (dataclasses.replace(promise, queries=8), law),
+        (promise, Participation(5, 0.31)),
+        (promise, Participation(6, 0.3)),
+        (promise, Participation(5, 0.3, at_least=0)),
+    ]
+    try:
+        for _ in range(2):
+            found = [privacy.sigma(SIMPLEX, hidden) for privacy, hidden in variants]
+            assert found == list(range(1, len(variants) + 1))
+    finally:
+        _sigma.cache_clear()  # what was counted is no noise
+    assert len(asked) == len(variants)
+    assert asked[0] == {
+        "epsilon": 1.2345,
+        "delta": 3e-5,
+        "accountant": "tight",
+        "geometry": SIMPLEX,
+        "hidden": law,
+        "queries": 7,
+    }
 
 
 @deterministic

@@ -19,7 +19,7 @@ from airchoir.experiments.conditions import (
     steady_from,
 )
 from airchoir.experiments.table1 import SNR_DB
-from airchoir.experiments.wording import each, listing, share
+from airchoir.experiments.wording import each, listing, points, share
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Figure, Findings, Panel
 from airchoir.scheme import Scheme
@@ -105,6 +105,11 @@ class Budget(Experiment):
     def _f1(self, choir: Choir, found: Measured, *, total: float, queries: int, contender: str = EVERYONE) -> float:
         return found.f1(choir, contender=contender, total_epsilon=total, queries=queries)
 
+    def _change(self, choir: Choir, found: Measured, contender: str, queries: int) -> float:
+        """What random participation changes in macro-F1."""
+        everyone = self._f1(choir, found, total=self.total, queries=queries)
+        return self._f1(choir, found, total=self.total, queries=queries, contender=contender) - everyone
+
     def _total_panel(self, choir: Choir, found: Measured) -> Panel:
         curves = [
             percent_curve(
@@ -119,11 +124,7 @@ class Budget(Experiment):
     def _sampled_panel(self, choir: Choir, found: Measured) -> Panel:
         curves = []
         for style, contender in enumerate(SAMPLED):
-            less = [
-                self._f1(choir, found, total=self.total, queries=queries, contender=contender)
-                - self._f1(choir, found, total=self.total, queries=queries)
-                for queries in self.queries
-            ]
+            less = [self._change(choir, found, contender, queries) for queries in self.queries]
             curves.append(percent_curve(contender, zip(self.queries, less, strict=True), style=style))
         return Panel(
             choir.title,
@@ -169,6 +170,20 @@ class Budget(Experiment):
             f"The reason: within a total epsilon of {self.total:g} the noise of every answer is {sigmas} queries.",
             f"With p = {self.participation:g}, {middle:,} queries and a total epsilon of {self.total:g} macro-F1 is "
             f"{each(choirs, sampled)}.",
+            self._extremes(choirs, found),
+        )
+
+    def _extremes(self, choirs: Sequence[Choir], found: Measured) -> str:
+        changes = [
+            (self._change(choir, found, contender, queries), f"{contender}; {queries:,} queries; {choir.title}")
+            for choir in choirs
+            for contender in SAMPLED
+            for queries in self.queries
+        ]
+        (worst, where), (best, there) = min(changes), max(changes)
+        return (
+            f"Compared with everyone, p = {self.participation:g} changes macro-F1 by {points(worst)} ({where}) to "
+            f"{points(best)} points ({there})."
         )
 
     def _enough(self, choir: Choir, found: Measured, queries: int) -> str:
