@@ -16,11 +16,7 @@ from airchoir.report.findings import Findings, Table
 from airchoir.report.tables import numeric_columns
 from airchoir.report.writing import write
 
-EXAMPLES = (
-    "Examples: airchoir experiment table1 results/banks/*/seed-*.safetensors\n\n"
-    "airchoir experiment figure2 results/banks/cifar10/seed-0.safetensors --out my-results\n\n"
-    "airchoir experiment noise"
-)
+EXAMPLES = "Example: airchoir experiment table1 results/banks/*/seed-0.safetensors --out my-results"
 _MOST_ROWS = 40
 """Of a table on a screen."""
 

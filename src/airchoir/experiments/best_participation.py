@@ -173,8 +173,8 @@ class BestParticipation(Experiment):
         return tuple(
             Panel(
                 f"{choir.title}, n = {size}",
-                "epsilon per query",
-                "best p",
+                "Epsilon per query",
+                "Best p",
                 curves,
                 log_x=True,
                 x_ticks=tuple(map(float, self.epsilons)),
@@ -190,7 +190,7 @@ class BestParticipation(Experiment):
             curve = self._curve(choir, size, found, contender=name, epsilon=self._reference)
             accuracies = [estimate.accuracy for estimate in curve]
             curves.append(percent_curve(name, zip(self.participations, accuracies, strict=True), style=style))
-        return Panel(f"{choir.title}, n = {size}", "participation p", "accuracy (%)", tuple(curves))
+        return Panel(f"{choir.title}, n = {size}", "Participation p", "Accuracy (%)", tuple(curves))
 
     def _table(self, places: Sequence[tuple[Choir, int]], found: Measured) -> Table:
         rows = []

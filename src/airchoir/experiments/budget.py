@@ -119,7 +119,7 @@ class Budget(Experiment):
             )
             for style, queries in enumerate(self.queries)
         ]
-        return Panel(choir.title, "total epsilon", "macro-F1 (%)", tuple(curves), log_x=True)
+        return Panel(choir.title, "Total epsilon", "Macro-F1 (%)", tuple(curves), log_x=True)
 
     def _sampled_panel(self, choir: Choir, found: Measured) -> Panel:
         curves = []
@@ -128,8 +128,8 @@ class Budget(Experiment):
             curves.append(percent_curve(contender, zip(self.queries, less, strict=True), style=style))
         return Panel(
             choir.title,
-            "queries T",
-            "change of macro-F1 (points)",
+            "Queries T",
+            "Change of macro-F1 (points)",
             tuple(curves),
             log_x=True,
             x_ticks=tuple(map(float, self.queries)),

@@ -108,7 +108,7 @@ class Centring(Experiment):
                         style=place * len(self.settings) + order,
                     )
                 )
-        return Panel(f"{choir.title}, k = {choir.classes}", "SNR (dB)", "accuracy (%)", tuple(curves))
+        return Panel(f"{choir.title}, k = {choir.classes}", "SNR (dB)", "Accuracy (%)", tuple(curves))
 
     def _gain_panel(self, choir: Choir, found: Measured) -> Panel:
         curves = []
@@ -116,7 +116,7 @@ class Centring(Experiment):
             gains = [centred.accuracy - plain.accuracy for plain, centred in self._pairs(choir, found, setting)]
             label = f"{list(RULES)[1]}, {setting.label}"
             curves.append(percent_curve(label, zip(self.snrs_db, gains, strict=True), style=len(self.settings) + order))
-        return Panel(f"{choir.title}, k = {choir.classes}", "SNR (dB)", "gain (points)", tuple(curves))
+        return Panel(f"{choir.title}, k = {choir.classes}", "SNR (dB)", "Gain (points)", tuple(curves))
 
     def _summary(self, choirs: Sequence[Choir], found: Measured) -> tuple[str, ...]:
         def largest(place: int, setting: Setting) -> str:

@@ -74,8 +74,8 @@ class Clients(Experiment):
         ticks = spaced(sizes_within(self.sizes, choir.clients))
         return Panel(
             choir.title,
-            "clients n",
-            "macro-F1 (%)",
+            "Clients n",
+            "Macro-F1 (%)",
             tuple(curves),
             x_ticks=tuple(map(float, ticks)),
             x_tick_labels=tuple(map(str, ticks)),

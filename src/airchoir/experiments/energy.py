@@ -100,7 +100,7 @@ class Energy(Experiment):
             percent_curve(method, self._points(choir, found, method, epsilon), style=style_of(method))
             for method in methods_of(choir)
         ]
-        return Panel(f"{choir.title}, {promise(epsilon)}", "energy per query (dB)", "macro-F1 (%)", tuple(curves))
+        return Panel(f"{choir.title}, {promise(epsilon)}", "Energy per query (dB)", "Macro-F1 (%)", tuple(curves))
 
     def _summary(self, choirs: Sequence[Choir], found: Measured) -> tuple[str, ...]:
         def needed(place: int, method: str) -> str:

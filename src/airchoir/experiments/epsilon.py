@@ -84,8 +84,8 @@ class Epsilon(Experiment):
         ]
         return Panel(
             choir.title,
-            "epsilon per query",
-            "macro-F1 (%)",
+            "Epsilon per query",
+            "Macro-F1 (%)",
             tuple(curves),
             log_x=True,
             x_ticks=tuple(at for at, _ in ticks),

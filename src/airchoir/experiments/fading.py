@@ -100,7 +100,7 @@ class Fading(Experiment):
                 measured = self._curve(choir, found, channel, epsilon, snr_db)
                 label = f"{title}, {number(snr_db)} dB"
                 curves.append(percent_curve(label, measured, style=place * len(self.snrs_db) + order))
-        return Panel(f"{choir.title}, {promise(epsilon)}", "participation p = exp(−t)", "macro-F1 (%)", tuple(curves))  # noqa: RUF001
+        return Panel(f"{choir.title}, {promise(epsilon)}", "Participation p = exp(−t)", "Macro-F1 (%)", tuple(curves))  # noqa: RUF001
 
     def _summary(self, choirs: Sequence[Choir], found: Measured) -> tuple[str, ...]:
         def best(place: int, epsilon: float) -> str:

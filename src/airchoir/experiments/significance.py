@@ -87,8 +87,8 @@ class Significance(Experiment):
         ticks = tuple(map(float, range(1, methods + 1)))
         return Panel(
             promise(epsilon),
-            "mean rank (1 is best)",
-            "place",
+            "Mean rank (1 is best)",
+            "Place",
             tuple(curves),
             x_ticks=ticks,
             x_tick_labels=tuple(f"{tick:g}" for tick in ticks),
