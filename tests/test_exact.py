@@ -24,8 +24,9 @@ from airchoir import (
     simulate,
 )
 from airchoir.access import Access
-from airchoir.exact import decisions
+from airchoir.exact import decisions, noise_std
 from airchoir.metrics import DenseTally, macro_f1, summarise
+from airchoir.registry import plugins
 from airchoir.rules import Rule
 
 MakeBank = Callable[..., ScoreBank]
@@ -415,3 +416,17 @@ def test_costs_are_those_of_the_link(make_bank: MakeBank) -> None:
     assert (estimate.sigma, estimate.accountant) == (link.sigma, "paper")
     assert estimate.channel_noise_variance == link.channel_noise_variance
     assert estimate.channel_uses == pytest.approx(4.0 * 5.0 * 0.5 / (1.0 - 0.5**5))
+
+
+@pytest.mark.parametrize("access", plugins(Access).values(), ids=plugins(Access))
+@pytest.mark.parametrize("p", [1e-9, 0.4, 1.0])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_the_noise_of_the_sum_is_that_of_any_set_unless_it_depends_on_the_set(
+    make_bank: MakeBank, access: type[Access], p: float, lost: int
+) -> None:
+    lost = lost if access.covers_lost else 0
+    p = p if access.fixed_noise and (lost == 0 or access.always_on_air) else 1.0
+    scheme = Scheme(access=access(), privacy=Privacy(epsilon=1.0, lost=lost), participation=p)
+    link = scheme.link(make_bank(clients=5))
+    present = link.participation.draw(20, np.random.default_rng(4))
+    np.testing.assert_allclose(scheme.access.noise_variance(present, link), noise_std(scheme, link) ** 2, rtol=1e-13)

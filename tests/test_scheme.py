@@ -155,6 +155,24 @@ def test_two_rules_on_one_bank_do_not_share_their_power() -> None:
 # --- infer
 
 
+@pytest.mark.parametrize("access", [ac.OverTheAir(), ac.Orthogonal(), ac.AlwaysOn(), ac.BestClient()])
+def test_a_bank_that_has_seen_other_schemes_gives_the_same_link(make_bank: MakeBank, access: Access) -> None:
+    """What a bank remembers of a link depends on all of the scheme but the receiver's noise."""
+    channels: list[Channel] = [ac.Awgn(10.0), ac.Awgn(-3.0), ac.Awgn(math.inf)]
+    if not access.always_on_air:
+        channels += [ac.Rayleigh(10.0), ac.Rayleigh(4.0), ac.Rayleigh(10.0, threshold=0.3)]
+    known = make_bank(seed=7)
+    for channel in channels:
+        for rule in (ac.MajorityVote(), ac.BeliefSum()):
+            for privacy in (ac.NoPrivacy(), ac.Privacy(epsilon=1.0), ac.Privacy(epsilon=1.0, delta=1e-5)):
+                for participation in (0.5, 0.7):
+                    scheme = ac.Scheme(rule, access, channel, privacy, participation)
+                    seen, fresh = vars(scheme.link(known)), vars(scheme.link(make_bank(seed=7)))
+                    assert seen.keys() == fresh.keys()
+                    for name, value in fresh.items():
+                        np.testing.assert_array_equal(seen[name], value, err_msg=name)
+
+
 def test_infer_answers_every_query_with_a_label(make_bank: MakeBank) -> None:
     bank = make_bank(queries=33, classes=3)
     labels = ac.infer(ac.Scheme(), bank, rng=np.random.default_rng(0))

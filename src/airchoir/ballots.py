@@ -7,19 +7,23 @@ classes and queries.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import sparse, special
 
 from airchoir._types import Float, Indices, Labels, PerClass, Probabilities, Sums
 from airchoir.participation import Participation
-from airchoir.quadrature import grid, hazard, log_cdf, step
+from airchoir.quadrature import grid, step
 
-_REACH = 6.5
-"""Standard deviations covered on either side of the counts, with 0.8 times the step in `quadrature`: error 9e-9."""
+_REACH = 5.2
+"""Standard deviations covered on either side of the top count where all are present, with 0.95 times the step in `quadrature`:
+error below 2e-7."""
+_THINNED_REACH = 6.5
+"""The same on either side of the counts where they are thinned, with 0.8 times the step: error 9e-9."""
 _BLOCK_BYTES = 1 << 20
 _RARE = 2e-7
 """Below this expected number of participants one is as good as the law: a second one changes it by less than 1e-7."""
@@ -28,75 +32,27 @@ _LEAST_STD = 1.0 / 64.0
 
 
 @dataclass(frozen=True, eq=False)
-class Ballots:
-    """The vote counts of a set of queries, sorted into distinct patterns, cells and ballots (a truth with its counts)."""
+class Patterns:
+    """The vote counts of a set of queries, sorted into distinct patterns and their cells: what there is to solve."""
 
     clients: int
-    support: PerClass
+    classes: int
     multiplicity: Float
     """(patterns, clients + 1): how many classes of the pattern have c votes."""
     cell_pattern: Indices
     cell_count: Indices
-    weight: Float
-    """(ballots): how many queries have this truth and these counts."""
-    truth: Labels
-    """(ballots)"""
-    truth_cell: Indices
-    """(ballots): the cell of the true class."""
-    zero_cell: Indices
-    """(ballots): the cell of the classes that got no vote (any cell where there is none)."""
-    cell_zero: Indices
-    """(cells): the same for the cell's pattern."""
-    entry_ballot: Indices
-    """(entries): the ballot; an entry is a class with votes."""
-    entry_pair: Indices
-    """(entries): a class with its cell, among the distinct pairs."""
-    pairs: "Pairs"
-    """A class with votes and its cell."""
-    truths: "Pairs"
-    """The true class and its cell."""
     query_pattern: Indices
     """(queries)"""
 
     @classmethod
-    def of(cls, counts: NDArray[np.intp], labels: Labels, clients: int) -> "Ballots":
-        """The ballots of `counts` (queries, classes), each row summing to `clients`."""
+    def of(cls, counts: NDArray[np.intp], clients: int) -> "Patterns":
+        """The patterns of `counts` (queries, classes), each row summing to `clients`."""
         queries, classes = counts.shape
         flat = np.arange(queries)[:, None] * (clients + 1) + counts
         histogram = np.bincount(flat.ravel(), minlength=queries * (clients + 1)).reshape(queries, clients + 1)
-        patterns, query_pattern = _distinct_rows(histogram)
-        cell_pattern, cell_count = np.nonzero(patterns)
-        cell_at = np.zeros(patterns.shape, dtype=np.intp)
-        cell_at[cell_pattern, cell_count] = np.arange(len(cell_pattern))
-
-        keyed = np.column_stack([labels, counts])
-        _, ballot_of = _distinct_rows(keyed)
-        first = np.zeros(ballot_of.max() + 1, dtype=np.intp)
-        first[ballot_of[::-1]] = np.arange(queries)[::-1]
-        kept, truth, pattern = counts[first], labels[first], query_pattern[first]
-        ballot, entry_class = np.nonzero(kept)
-        entry_cell = cell_at[pattern[ballot], kept[ballot, entry_class]]
-        weight = np.bincount(ballot_of).astype(np.float64)
-        truth_cell = cell_at[pattern, kept[np.arange(len(kept)), truth]]
-        pairs, entry_pair = Pairs.of(entry_class, entry_cell, weight[ballot])
-        truths, _ = Pairs.of(truth, truth_cell, weight)
-        return cls(
-            clients=clients,
-            support=np.bincount(labels, minlength=classes).astype(np.float64),
-            multiplicity=patterns.astype(np.float64),
-            cell_pattern=cell_pattern,
-            cell_count=cell_count,
-            weight=weight,
-            truth=truth,
-            truth_cell=truth_cell,
-            zero_cell=cell_at[pattern, 0],
-            entry_ballot=ballot,
-            cell_zero=cell_at[cell_pattern, 0],
-            entry_pair=entry_pair,
-            pairs=pairs,
-            truths=truths,
-            query_pattern=query_pattern,
-        )
+        multiplicity, query_pattern = _distinct_rows(histogram)
+        cell_pattern, cell_count = np.nonzero(multiplicity)
+        return cls(clients, classes, multiplicity.astype(np.float64), cell_pattern, cell_count, query_pattern)
 
     @cached_property
     def top(self) -> Indices:
@@ -105,15 +61,101 @@ class Ballots:
 
     @cached_property
     def shortfall(self) -> Float:
-        """(patterns, clients + 1): how many classes lie o votes below the top."""
-        at = self.top[:, None] - np.arange(self.clients + 1)
-        return np.where(at >= 0, np.take_along_axis(self.multiplicity, np.maximum(at, 0), axis=1), 0.0)
+        """(clients + 1, patterns): how many classes lie o votes below the top."""
+        at = self.top - np.arange(self.clients + 1)[:, None]
+        return np.where(at >= 0, np.take_along_axis(self.multiplicity.T, np.maximum(at, 0), axis=0), 0.0)
+
+    @cached_property
+    def cell_shortfall(self) -> Indices:
+        """(cells): where the cell is in `shortfall`, flattened."""
+        return (self.top[self.cell_pattern] - self.cell_count) * len(self.top) + self.cell_pattern
+
+    @cached_property
+    def nodes(self) -> Float:
+        """The grid around the top count."""
+        return grid(_REACH, 0.95 * step(self.classes))
+
+    @cached_property
+    def levels(self) -> Float:
+        """(clients + 1, 1): every number of votes."""
+        return np.arange(self.clients + 1, dtype=np.float64)[:, None]
+
+    def table(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """(patterns, clients + 1): the cells' entries, 0 where no class has so many votes."""
+        table = np.zeros(self.multiplicity.shape, dtype=cells.dtype)
+        table[self.cell_pattern, self.cell_count] = cells
+        return table
 
     def spread(self, cells: Float, counts: NDArray[np.intp]) -> Probabilities:
-        """The full probability rows of the queries these ballots were made of."""
-        table = np.zeros(self.multiplicity.shape)
-        table[self.cell_pattern, self.cell_count] = cells
-        return table[self.query_pattern[:, None], counts]
+        """The full probability rows of the queries these patterns were made of."""
+        return self.table(cells)[self.query_pattern[:, None], counts]
+
+
+@dataclass(frozen=True, eq=False)
+class Ballots:
+    """A set of queries sorted into ballots, a truth with its counts: what the metrics are sums over.
+
+    Where on_decided sums to 0, the sum over all classes of on_decided[j] P_j is that over the classes with votes of
+    on_decided[j] (P_j - P_0), P_0 being the probability of a class without. With on_hits[truth] P_truth that makes a
+    handful of `terms` for each ballot, slope times value, and most of them occur in many ballots.
+    """
+
+    patterns: Patterns
+    support: PerClass
+    weight: Float
+    """(ballots): how many queries have this truth and these counts."""
+    totals: Any
+    """(2 classes, cells), sparse unless it is small: how many queries of each class have their truth in the cell, then how
+    many queries have the class in the cell."""
+    terms: Any
+    """(ballots, terms), sparse: 1 where the ballot has the term."""
+    term_value: Indices
+    """(terms): in the cells less their blanks, followed by the cells."""
+    slope_terms: Indices
+    """(2 classes): how many terms have each slope, on_decided followed by on_hits; terms come in this order."""
+    blank: Indices
+    """(cells): the cell of the classes without votes in the same pattern; any cell where there is none."""
+
+    @classmethod
+    def of(cls, counts: NDArray[np.intp], labels: Labels, clients: int) -> "Ballots":
+        """The ballots of `counts` (queries, classes), each row summing to `clients`."""
+        patterns = Patterns.of(counts, clients)
+        cells, classes = len(patterns.cell_pattern), patterns.classes
+        _, ballot = _distinct_rows(np.column_stack([labels, counts]))
+        _, first, queries = np.unique(ballot, return_index=True, return_counts=True)
+        # Sorted by length, the rows of `terms` cost no mispredicted branches.
+        order = np.argsort(np.count_nonzero(counts[first], axis=1), kind="stable")
+        first, weight = first[order], queries[order].astype(np.float64)
+
+        every, truth, kept = np.arange(len(first)), labels[first], counts[first]
+        cell_at = patterns.table(np.arange(cells))
+        cell = cell_at[patterns.query_pattern[first, None], kept]
+        holder, voted = np.nonzero(kept)
+        slope = np.concatenate([voted, classes + truth])
+        value = np.concatenate([cell[holder, voted], cells + cell[every, truth]])
+        distinct, term = np.unique(slope * (2 * cells) + value, return_inverse=True)
+        terms = _sparse(np.ones(len(term)), (np.concatenate([holder, every]), term), (len(first), len(distinct)))
+
+        row = np.concatenate([truth, np.tile(classes + np.arange(classes), len(first))])
+        column = np.concatenate([cell[every, truth], cell.ravel()])
+        entry = np.concatenate([weight, np.repeat(weight, classes)])
+        totals = _sparse(entry, (row, column), (2 * classes, cells))
+        return cls(
+            patterns=patterns,
+            support=np.bincount(labels, minlength=classes).astype(np.float64),
+            weight=weight,
+            totals=totals.toarray() if 8 * 2 * classes * cells <= _BLOCK_BYTES else totals,
+            terms=terms,
+            term_value=distinct % (2 * cells),
+            slope_terms=np.bincount(distinct // (2 * cells), minlength=2 * classes),
+            blank=cell_at[patterns.cell_pattern, 0],
+        )
+
+
+def _sparse(entries: Float, places: tuple[Indices, Indices], shape: tuple[int, int]) -> Any:
+    """A sparse matrix; entries at the same place add up. Indices of 32 bits, as they are much of what a bank keeps."""
+    rows, columns = places
+    return sparse.coo_array((entries, (rows.astype(np.int32), columns.astype(np.int32))), shape=shape).tocsr()
 
 
 def vote_counts(sums: Sums, clients: int) -> NDArray[np.intp]:
@@ -126,36 +168,6 @@ def vote_counts(sums: Sums, clients: int) -> NDArray[np.intp]:
     return np.rint(sums + missing[:, None]).astype(np.intp)
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Distinct (class, cell) pairs in the order of classes, and how many queries hold each."""
-
-    label: Indices
-    cell: Indices
-    weight: Float
-    start: Indices
-    """Where each class that occurs begins."""
-    occurring: Indices
-
-    @classmethod
-    def of(cls, label: Indices, cell: Indices, weight: Float) -> tuple["Pairs", Indices]:
-        """The pairs, and for every element which pair it is."""
-        stride = int(cell.max()) + 1
-        keys, pair = np.unique(label * stride + cell, return_inverse=True)
-        occurring, start = np.unique(keys // stride, return_index=True)
-        return cls(
-            keys // stride,
-            keys % stride,
-            np.bincount(pair, weights=weight).astype(np.float64, copy=False),
-            start,
-            occurring,
-        ), pair
-
-    def add_to(self, total: Float, values: Float) -> None:
-        """Add to each class of `total` (powers, classes) the weighted sum of its cells' `values` (powers, cells)."""
-        total[:, self.occurring] += np.add.reduceat(values.take(self.cell, axis=1) * self.weight, self.start, axis=1)
-
-
 def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     """The distinct rows and, for each row, which one it is."""
     packed = np.ascontiguousarray(rows, dtype=np.min_scalar_type(int(rows.max())))
@@ -164,26 +176,26 @@ def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     return rows[first], inverse
 
 
-def solve(ballots: Ballots, noise_std: float, participation: Participation) -> Float:
+def solve(patterns: Patterns, noise_std: float, participation: Participation) -> Float:
     """The decision probability of a class in each cell, for noise_std > 0, over noise and participation."""
     noise_std = max(noise_std, _LEAST_STD)
     if participation.certain:
-        return _solve_all_present(ballots, noise_std)
-    return _solve_thinned(ballots, noise_std, participation)
+        return _solve_all_present(patterns, noise_std)
+    return _solve_thinned(patterns, noise_std, participation)
 
 
-def _solve_all_present(ballots: Ballots, noise_std: float) -> Float:
+def _solve_all_present(patterns: Patterns, noise_std: float) -> Float:
     """The quadrature of `quadrature`, on counts: one table row per shortfall below the top."""
-    x = _nodes(ballots, 0.0)
-    z = x + np.arange(ballots.clients + 1)[:, None] / noise_std
-    log_phi = log_cdf(z)
-    won = np.exp(ballots.shortfall @ log_phi) @ hazard(z, log_phi).T
-    won /= np.einsum("uo,uo->u", won, ballots.shortfall)[:, None]
-    probabilities: Float = won[ballots.cell_pattern, ballots.top[ballots.cell_pattern] - ballots.cell_count]
+    z = patterns.nodes + patterns.levels / noise_std
+    cdf = special.ndtr(z)
+    hazard = np.exp(-0.5 * z * z) / cdf  # times sqrt(2 pi), which cancels
+    won = hazard @ np.exp(np.log(cdf).T @ patterns.shortfall)
+    total = (won * patterns.shortfall).sum(axis=0)
+    probabilities: Float = won.take(patterns.cell_shortfall) / total.take(patterns.cell_pattern)
     return probabilities
 
 
-def _solve_thinned(ballots: Ballots, noise_std: float, participation: Participation) -> Float:
+def _solve_thinned(patterns: Patterns, noise_std: float, participation: Participation) -> Float:
     """Each class keeps a Binomial(c, p) share of its votes, independently: Phi and phi become binomial mixtures.
 
     The grid covers all counts. Where nobody takes part the noise decides evenly; if such rounds are drawn again, that term
@@ -193,20 +205,20 @@ def _solve_thinned(ballots: Ballots, noise_std: float, participation: Participat
     if participation.at_least == 1:
         probability = max(probability, _RARE / participation.clients)
     law = Participation(participation.clients, probability, participation.at_least)
-    thinned = binomial(ballots.clients, probability)
-    nodes = _covering_nodes(ballots, noise_std)
-    won = np.zeros(ballots.multiplicity.shape)
+    thinned = binomial(patterns.clients, probability)
+    nodes = _covering_nodes(patterns, noise_std)
+    won = np.zeros(patterns.multiplicity.shape)
     size = max(1, _BLOCK_BYTES // (8 * max(won.shape)))
     for x in (nodes[start : start + size] for start in range(0, len(nodes), size)):
-        z = x - np.arange(ballots.clients + 1)[:, None] / noise_std
+        z = x - patterns.levels / noise_std
         cdf = np.maximum(thinned @ special.ndtr(z), 1e-300)
         density = thinned @ (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
-        won += np.exp(ballots.multiplicity @ np.log(cdf)) @ (density / cdf).T
-    won /= np.einsum("uc,uc->u", won, ballots.multiplicity)[:, None]
+        won += np.exp(patterns.multiplicity @ np.log(cdf)) @ (density / cdf).T
+    won /= np.einsum("uc,uc->u", won, patterns.multiplicity)[:, None]
     if law.at_least == 1:
-        classes = len(ballots.support)
+        classes = patterns.classes
         won = np.maximum(won - law.empty_probability / classes, 0.0) / (1.0 - law.empty_probability)
-    probabilities: Float = won[ballots.cell_pattern, ballots.cell_count]
+    probabilities: Float = won[patterns.cell_pattern, patterns.cell_count]
     return probabilities
 
 
@@ -226,20 +238,14 @@ def binomial(trials: int, probability: float) -> Float:
     return table
 
 
-def _nodes(ballots: Ballots, span: float) -> Float:
-    """Evenly spaced nodes from -reach to span + reach; their distance cancels, as probabilities sum to 1."""
-    width = 0.8 * step(len(ballots.support))
-    x = grid(_REACH, width)
-    beyond = np.arange(1, math.ceil(span / width) + 1) * width
-    return np.concatenate([x, x[-1] + beyond])
-
-
-def _covering_nodes(ballots: Ballots, noise_std: float) -> Float:
+def _covering_nodes(patterns: Patterns, noise_std: float) -> Float:
     """Nodes that cover every count, in standard deviations; where the counts lie far apart, a window around each."""
-    counts = np.arange(int(ballots.top.max()) + 1)
-    if 1.0 / noise_std > 2.0 * _REACH:
-        return (counts[:, None] / noise_std + _nodes(ballots, 0.0)).ravel()
-    return _nodes(ballots, counts[-1] / noise_std)
+    counts, width = np.arange(int(patterns.top.max()) + 1), 0.8 * step(patterns.classes)
+    window = grid(_THINNED_REACH, width)
+    if 1.0 / noise_std > 2.0 * _THINNED_REACH:
+        return (counts[:, None] / noise_std + window).ravel()
+    beyond = np.arange(1, math.ceil(counts[-1] / noise_std / width) + 1) * width
+    return np.concatenate([window, window[-1] + beyond])
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,55 +253,31 @@ class BallotTally:
     """The tally of one or more sets of ballots with their solved cells, without ever forming the probability rows."""
 
     parts: list[tuple[Ballots, Float]]
+    support: PerClass
+    hits: PerClass
+    hits_squared: PerClass
+    decided: PerClass
+    decided_squared: PerClass
 
-    @cached_property
-    def support(self) -> PerClass:
-        return np.sum([ballots.support for ballots, _ in self.parts], axis=0)
-
-    @property
-    def hits(self) -> PerClass:
-        return self._hits[0]
-
-    @property
-    def hits_squared(self) -> PerClass:
-        return self._hits[1]
-
-    @property
-    def decided(self) -> PerClass:
-        return self._decided[0]
-
-    @property
-    def decided_squared(self) -> PerClass:
-        return self._decided[1]
-
-    @cached_property
-    def _hits(self) -> Float:
-        """(powers, classes): of the true classes' cells, and of their squares."""
-        total = np.zeros((2, len(self.support)))
-        for ballots, cells in self.parts:
-            ballots.truths.add_to(total, np.stack([cells, cells * cells]))
-        return total
-
-    @cached_property
-    def _decided(self) -> Float:
-        """(powers, classes): every class of a ballot as if it had no vote, then the difference for those that have."""
-        total = np.zeros((2, len(self.support)))
-        for ballots, cells in self.parts:
-            values = np.stack([cells, cells * cells])
-            total += (values.take(ballots.zero_cell, axis=1) @ ballots.weight)[:, None]
-            ballots.pairs.add_to(total, values - values.take(ballots.cell_zero, axis=1))
-        return total
+    @classmethod
+    def of(cls, parts: list[tuple[Ballots, Float]]) -> "BallotTally":
+        """The tally of ballots, each set with the decision probabilities of its cells."""
+        support = reduce(add, [ballots.support for ballots, _ in parts])
+        hits, decided = reduce(add, [ballots.totals @ cells for ballots, cells in parts]).reshape(2, -1)
+        squares = reduce(add, [ballots.totals @ (cells * cells) for ballots, cells in parts])
+        hits_squared, decided_squared = squares.reshape(2, -1)
+        return cls(parts, support, hits, hits_squared, decided, decided_squared)
 
     def mean_squares(self, on_hits: PerClass, on_decided: PerClass) -> float:
+        centre = float(on_decided.sum()) / len(on_decided)  # probabilities sum to 1, so this much can be taken out
+        slopes = np.concatenate([on_decided - centre, on_hits])
         total = 0.0
         for ballots, cells in self.parts:
-            extra = (cells - cells[ballots.cell_zero])[ballots.pairs.cell] * on_decided[ballots.pairs.label]
-            mean = np.bincount(ballots.entry_ballot, weights=extra.take(ballots.entry_pair)).astype(
-                np.float64, copy=False
-            )
-            mean += cells[ballots.zero_cell] * on_decided.sum()
-            mean += on_hits[ballots.truth] * cells[ballots.truth_cell]
-            total += float(ballots.weight @ mean**2)
+            values = np.concatenate([cells - cells.take(ballots.blank), cells])
+            terms = values.take(ballots.term_value)
+            terms *= np.repeat(slopes, ballots.slope_terms)
+            mean = ballots.terms @ terms + centre
+            total += float(ballots.weight @ (mean * mean))
         return total
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from airchoir._types import Float, Labels, PerClass, Present, Probabilities, Sums, Symbols
-from airchoir.ballots import Ballots, BallotTally, solve, thinned_argmax, vote_counts
+from airchoir.ballots import Ballots, BallotTally, Patterns, solve, thinned_argmax, vote_counts
 from airchoir.bank import ScoreBank
 from airchoir.link import Link
 from airchoir.metrics import DenseTally, Estimate, Tally, gradient, summarise
@@ -90,8 +90,9 @@ def _is_drawn(scheme: Scheme, link: Link) -> bool:
 
 def noise_std(scheme: Scheme, link: Link) -> float:
     """The standard deviation of the noise in the server's sum where it does not depend on who is present."""
-    everyone = np.ones((len(link.roster), 1), dtype=bool)
-    return math.sqrt(float(scheme.access.noise_variance(everyone, link)[0]))
+    clients = len(link.roster)  # all of them: what is the same for every set is the same as for this one
+    of_each = float(scheme.access.client_noise_std(link, np.ones((clients, 1), dtype=bool))[0])
+    return math.sqrt(clients * of_each**2 + link.channel_noise_variance)
 
 
 def _tally(scheme: Scheme, link: Link, bank: ScoreBank, report: Progress) -> Tally:
@@ -99,10 +100,12 @@ def _tally(scheme: Scheme, link: Link, bank: ScoreBank, report: Progress) -> Tal
     std = noise_std(scheme, link)
     if scheme.rule.one_hot and std > 0.0 and 8 * bank.queries * len(link.roster) <= _KEPT_BYTES:
         solved: list[tuple[Ballots, Float]] = []
+        done = 0
         for ballots in _ballots(scheme.rule, link, bank):
-            solved.append((ballots, solve(ballots, std, link.participation)))
-            report(sum(len(done.query_pattern) for done, _ in solved), bank.queries)
-        return BallotTally(solved)
+            solved.append((ballots, solve(ballots.patterns, std, link.participation)))
+            done += len(ballots.patterns.query_pattern)
+            report(done, bank.queries)
+        return BallotTally.of(solved)
     tally: DenseTally | None = None
     for block, sums in _sums(scheme.rule, link, bank):
         rows = _block_probabilities(scheme, link, sums, std)
@@ -117,8 +120,8 @@ def _block_probabilities(scheme: Scheme, link: Link, sums: Sums, std: float) -> 
     clients, participation = len(link.roster), link.participation
     if scheme.rule.one_hot and std > 0.0:
         counts = vote_counts(sums, clients)
-        ballots = Ballots.of(counts, np.zeros(len(counts), dtype=np.int64), clients)  # whatever the truth
-        return ballots.spread(solve(ballots, std, participation), counts)
+        patterns = Patterns.of(counts, clients)
+        return patterns.spread(solve(patterns, std, participation), counts)
     if participation.certain:
         return decision_probabilities(sums, std)
     return thinned_argmax(vote_counts(sums, clients), clients, participation)

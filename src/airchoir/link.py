@@ -1,6 +1,7 @@
 """Link: everything about a transmission that is fixed before any query."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Link:
         """v = v_rx / A^2, the receiver's noise in each slot after the division by A."""
         return self.receiver_noise_variance / self.amplitudes**2
 
-    @property
+    @cached_property
     def channel_noise_variance(self) -> float:
         """The receiver's noise in the decision variable, summed over the slots used, expected over P_t."""
         return float(self.slot_use @ self.slot_noise_variance)

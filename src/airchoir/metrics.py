@@ -5,6 +5,7 @@ D_c, how often it was decided at all. F1_c = 2 T_c / (n_c + D_c) where n_c is ho
 f1_score with labels=range(k), average="macro", zero_division=0].
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from airchoir._types import Float, Labels, PerClass, Probabilities
 
 _ROUNDING = 1e-13
 """What rounding may leave of a difference of two sums, relative to them: where nothing is random the spread is 0."""
+_LEAST = 1e-300
+"""What a class that neither occurs nor is decided is divided by: all its sums are 0."""
 
 
 class Tally(Protocol):
@@ -94,15 +97,18 @@ def count(labels: Labels, decisions: Labels, classes: int) -> tuple[PerClass, Pe
 
 def gradient(tally: Tally) -> tuple[PerClass, PerClass]:
     """The derivatives of macro-F1 by T_c and by D_c at the expected counts: how much one decision moves it."""
-    total, classes = _total(tally), len(tally.support)
-    on_hits = np.where(tally.support > 0.0, 2.0 / total, 0.0)
-    on_decided = -2.0 * tally.hits / total**2
-    return on_hits / classes, on_decided / classes
+    on_hits, on_decided, _ = _own_gradient(tally)
+    return on_hits / len(on_hits), on_decided / len(on_decided)
 
 
-def _total(tally: Tally) -> PerClass:
-    """n + E D, or 1 for a class that never occurs: its F1 is 0 however often it is decided, if only 1e-300 times."""
-    return np.where(tally.support > 0.0, tally.support + tally.decided, 1.0)
+def _own_gradient(tally: Tally) -> tuple[PerClass, PerClass, PerClass]:
+    """The derivatives of every class's own F1 = 2 T / d by T and by D, and d = n + E D.
+
+    The derivatives are 0 for a class that never occurs: its F1 is 0 however often it is decided, if only 1e-300 times.
+    """
+    total = np.maximum(tally.support + tally.decided, _LEAST)
+    on_hits = 2.0 * (tally.support > 0.0) / total
+    return on_hits, on_hits * tally.hits / -total, total
 
 
 def summarise(
@@ -124,27 +130,26 @@ def summarise(
     the squared standard error, and what the drawn squares overestimate is put back into the spread. (The correction of
     the mean needs nothing: the plug-in bias of the drawn counts and the missing variance cancel.)
     """
-    queries, total = tally.support.sum(), _total(tally)
+    classes, queries = len(tally.support), float(tally.support.sum())
     hits_variance = np.maximum(tally.hits - tally.hits_squared, 0.0)  # also Cov(T, D), as D - T is independent of T
     decided_variance = np.maximum(tally.decided - tally.decided_squared, 0.0)
-    correction = -2.0 * hits_variance / total**2 + 2.0 * tally.hits * decided_variance / total**3
-    f1 = per_class_f1(tally.hits, tally.decided, tally.support) + correction
+    on_hits, on_decided, total = _own_gradient(tally)
+    f1 = on_hits * tally.hits - (on_hits * hits_variance + on_decided * decided_variance) / total
 
-    on_hits, on_decided = gradient(tally)
-    squares = float(on_decided**2 @ tally.decided + (2.0 * on_decided * on_hits + on_hits**2) @ tally.hits)
-    f1_variance = squares - tally.mean_squares(on_hits, on_decided)
-    f1_variance = (f1_variance if f1_variance > _ROUNDING * squares else 0.0) + drawn_f1_variance
-    own_hits, own_decided = on_hits * len(f1), on_decided * len(f1)
-    own_variance = (own_hits**2 + 2 * own_hits * own_decided) * hits_variance + own_decided**2 * decided_variance
-    own_variance = own_variance + drawn_class_f1_variance
+    # A decision moves a class's F1 by on_decided if it is wrong, and by on_decided + on_hits if it is right.
+    by_hits, by_decided = on_hits * (on_hits + 2.0 * on_decided), on_decided * on_decided
+    squares = float(by_decided @ tally.decided + by_hits @ tally.hits)
+    spread = squares - tally.mean_squares(on_hits, on_decided)
+    f1_variance = (spread / classes**2 if spread > _ROUNDING * squares else 0.0) + drawn_f1_variance
+    own_variance = by_hits * hits_variance + by_decided * decided_variance + drawn_class_f1_variance
     accuracy_variance = float(hits_variance.sum()) / queries**2 + drawn_accuracy_variance
     return Estimate(
-        macro_f1=float(f1.mean()),
-        macro_f1_std=float(np.sqrt(f1_variance)),
-        macro_f1_se=float(np.sqrt(drawn_f1_variance)),
-        accuracy=float(tally.hits.sum() / queries),
-        accuracy_std=float(np.sqrt(accuracy_variance)),
-        accuracy_se=float(np.sqrt(drawn_accuracy_variance)),
+        macro_f1=float(f1.sum()) / classes,
+        macro_f1_std=math.sqrt(f1_variance),
+        macro_f1_se=math.sqrt(drawn_f1_variance),
+        accuracy=float(tally.hits.sum()) / queries,
+        accuracy_std=math.sqrt(accuracy_variance),
+        accuracy_se=math.sqrt(drawn_accuracy_variance),
         per_class_f1=f1,
         per_class_f1_std=np.sqrt(np.maximum(own_variance, 0.0)),
         hits=tally.hits,

@@ -1,6 +1,8 @@
 """Scheme: one choice of everything, and `infer`, one query in a straight line [paper, Algorithm 1; METHOD]."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -44,6 +46,13 @@ class Scheme:
 
     def link(self, bank: ScoreBank) -> Link:
         """Everything that is fixed before any query."""
+        cost = self.channel.inversion_cost(self.participation)
+        key = ("link", self.rule, self.access, self.privacy, self.participation, cost)
+        link = bank.remember(key, lambda: self._link(bank, cost))  # a sweep over the SNR pays for it once
+        return link(receiver_noise_variance=10.0 ** (-self.channel.snr_db / 10.0))
+
+    def _link(self, bank: ScoreBank, inversion_cost: float) -> Callable[..., Link]:
+        """The link but for the receiver's noise."""
         lost = self.privacy.lost
         roster = self.access.roster(bank)
         check_lost(lost, len(roster))
@@ -52,8 +61,9 @@ class Scheme:
         sigma = bank.remember(("sigma", self.privacy, *promise), lambda: self.privacy.sigma(*promise))
         slots = self.access.slots(len(roster))
         noise_power = self.access.mean_client_noise_variance(sigma, law, lost)
-        power = (symbol_power(self.rule, bank)[roster] + noise_power) * self.channel.inversion_cost(self.participation)
-        return Link(
+        power = (symbol_power(self.rule, bank)[roster] + noise_power) * inversion_cost
+        return partial(
+            Link,
             classes=bank.classes,
             roster=roster,
             participation=law,
@@ -62,7 +72,6 @@ class Scheme:
             slots=slots,
             slot_use=self.access.slot_use(law),
             amplitudes=amplitudes(power, slots),
-            receiver_noise_variance=10.0 ** (-self.channel.snr_db / 10.0),
         )
 
     def mechanism(self, bank: ScoreBank) -> Mechanism:
