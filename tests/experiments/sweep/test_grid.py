@@ -54,7 +54,9 @@ def conditions(plan: Plan) -> list[Condition]:
 
 
 def settled(*given: Condition) -> list[Condition]:
-    return [condition.settled() for condition in given]
+    """Without what their methods do not look at."""
+    idle = {"exact": "repeats", "simulate": "tolerance"}
+    return [condition._replace(**{idle[condition.method]: None}) for condition in given]  # type: ignore[arg-type]
 
 
 # --- what a grid means
@@ -63,7 +65,7 @@ def settled(*given: Condition) -> list[Condition]:
 def test_every_list_is_crossed_with_every_other(plan: ReadPlan) -> None:
     found = conditions(plan('[grid]\nrule = ["vote", "belief"]\nsnr_db = [0, 10]\nepsilon = ["inf", 1.0]'))
     expected = itertools.product(["vote", "belief"], [0.0, 10.0], [math.inf, 1.0])
-    assert set(found) == {Condition(rule=r, snr_db=s, epsilon=e).settled() for r, s, e in expected}
+    assert set(found) == set(settled(*(Condition(rule=r, snr_db=s, epsilon=e) for r, s, e in expected)))
     assert len(found) == 8
 
 
@@ -80,6 +82,13 @@ def test_a_file_may_have_windows_line_ends_and_a_byte_order_mark(plan: ReadPlan,
 def test_blocks_are_united_and_what_they_share_is_evaluated_once(plan: ReadPlan) -> None:
     found = conditions(plan("[[grid]]\nsnr_db = [0, 10]\n[[grid]]\nsnr_db = [10, 20, 20.0]\nrepeats = 7"))
     assert found == settled(*(Condition(snr_db=db) for db in (0.0, 10.0, 20.0)))
+
+
+def test_what_the_method_does_not_look_at_makes_no_difference(plan: ReadPlan) -> None:
+    found = conditions(plan('method = ["exact", "simulate"]\nrepeats = [5, 6]\ntolerance = [0.1, 0.2]'))
+    exact = [Condition(tolerance=tolerance) for tolerance in (0.1, 0.2)]
+    simulated = [Condition(method="simulate", repeats=repeats) for repeats in (5, 6)]
+    assert found == settled(*exact, *simulated)
 
 
 def test_what_is_above_the_blocks_holds_for_each_that_says_nothing_else(plan: ReadPlan) -> None:
@@ -138,7 +147,7 @@ def test_any_grid_is_the_product_of_its_lists_without_what_cannot_be(
         except ValueError:
             impossible += 1
         else:
-            possible.add(condition.settled())
+            possible.update(settled(condition))
     path.write_text("\n".join(["skip_impossible = true", *lines]))
     if possible:
         plan = read_grid(path).plan([(Path("bank"), bank)])

@@ -140,15 +140,17 @@ def test_a_second_run_computes_nothing(run: Any, counted: list[Condition]) -> No
     assert again.path.read_bytes() == before
 
 
-def test_a_file_cut_at_any_byte_of_its_last_row_is_completed(
+def test_a_file_cut_anywhere_in_its_last_row_is_completed(
     run: Any, counted: list[Condition], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # a thousand files later it matters
+    """Reading is tried at every byte (test_rows): here at every fifth, and near both ends."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of files later it matters
     text = "snr_db = [0, 1, 2]"
     path = run(text).path
     whole = path.read_bytes()
     start = whole[:-1].rindex(b"\n") + 1
-    for end in range(start, len(whole) + 1):
+    ends = range(start, len(whole) + 1)
+    for end in {*ends[::5], *ends[:3], *ends[-3:]}:
         path.write_bytes(whole[:end])
         counted.clear()
         swept = run(text)
@@ -328,6 +330,17 @@ def test_processes_make_the_same_rows(
     monkeypatch.setattr("airchoir.experiments.sweep.work.Agenda.processes", lambda self, cores, alone: 2)
     assert run(banks=banks).path.read_bytes() == alone
     assert len(counted) == 96
+
+
+def test_where_numpy_takes_several_threads_another_process_works(
+    run: Any, counted: list[Condition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = run(out="alone").path.read_bytes()
+    counted.clear()
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert run().path.read_bytes() == alone
+    assert counted == []
 
 
 def test_progress_goes_from_what_was_kept_to_all(run: Any) -> None:

@@ -22,6 +22,8 @@ from airchoir.scheme import Scheme
 Value = str | int | float | None
 
 EXACT, SIMULATE = "exact", "simulate"
+IDLE = {EXACT: ("repeats",), SIMULATE: ("tolerance",)}
+"""What a method does not look at."""
 
 
 class Condition(NamedTuple):
@@ -60,10 +62,6 @@ class Condition(NamedTuple):
             return simulate(self.scheme(), bank, repeats=self.repeats, seed=self.seed)
         assert self.tolerance is not None
         return evaluate(self.scheme(), bank, tolerance=self.tolerance, seed=self.seed)
-
-    def settled(self) -> "Condition":
-        """The condition without what its method does not look at, so that equal work is equal."""
-        return self._replace(tolerance=None) if self.method == SIMULATE else self._replace(repeats=None)
 
     def record(self) -> dict[str, Value]:
         """By name, in JSON's own types; infinity is the string "inf"."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from airchoir.bank import ScoreBank
 from airchoir.experiments.sweep import places
-from airchoir.experiments.sweep.condition import Condition, Reach, Value
+from airchoir.experiments.sweep.condition import IDLE, Condition, Reach, Value
 from airchoir.experiments.sweep.places import Places
 from airchoir.experiments.sweep.values import MOST, values
 from airchoir.registry import suggestion
@@ -49,9 +49,13 @@ class Block:
     skip_impossible: bool
 
     def conditions(self) -> Iterator[Condition]:
-        """Every combination."""
-        lists = [self.values.get(name, [usual]) for name, usual in Condition._field_defaults.items()]
-        return itertools.starmap(Condition, itertools.product(*lists))
+        """Every combination, without what its method does not look at."""
+        lists: dict[str, list[Value]] = {
+            name: self.values.get(name, [usual]) for name, usual in Condition._field_defaults.items()
+        }
+        for method in dict.fromkeys(lists["method"]):
+            own: dict[str, list[Value]] = {"method": [method], **{name: [None] for name in IDLE[str(method)]}}
+            yield from itertools.starmap(Condition, itertools.product(*({**lists, **own}).values()))
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Grid:
             for condition in block.conditions():
                 for index, reason in enumerate(judge.reasons(condition)):
                     if reason is None:
-                        found[index][condition.settled()] = None
+                        found[index][condition] = None
                     elif block.skip_impossible:
                         skipped += 1
                     else:
