@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 
 from airchoir import ScoreBank
 from airchoir.cli import main
+from airchoir.report.findings import Findings
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -19,6 +21,8 @@ def after_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digits_bank:
     """A folder as the demo leaves it."""
     monkeypatch.chdir(tmp_path)
     digits_bank(0).save("airchoir-demo/banks/digits/seed-0.safetensors")
+    found = Findings(name="table1", title="Table 1", summary=("Ten rows.",))
+    Path("airchoir-demo/table1.json").write_text(json.dumps(found.record()))
     return tmp_path
 
 
