@@ -95,7 +95,7 @@ def test_the_page_shows_the_printed_rows_and_where_they_come_from(shown: tuple[P
     for row in cells(out):
         assert row[0] in page
         assert row[2] in page
-    assert "macro-F1 (%) against epsilon" in page
+    assert "Macro-F1 (%) against Epsilon per query" in page
     for version in provenance.versions("numpy", "scipy", "scikit-learn").values():
         assert version in page
 

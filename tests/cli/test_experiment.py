@@ -91,7 +91,6 @@ def test_help_shows_how(run: Any) -> None:
     assert ran.status == 0
     text = " ".join(ran.out.split())
     assert "airchoir experiment table1 results/banks" in text
-    assert "airchoir experiment noise" in text
     assert "[default: airchoir-results]" in text
 
 
