@@ -24,7 +24,7 @@ from airchoir import (
     simulate,
 )
 from airchoir.access import Access
-from airchoir.exact import decisions
+from airchoir.exact import answer_probabilities, decisions, is_exact
 from airchoir.metrics import DenseTally, macro_f1, summarise
 from airchoir.rules import Rule
 
@@ -415,3 +415,39 @@ def test_costs_are_those_of_the_link(make_bank: MakeBank) -> None:
     assert (estimate.sigma, estimate.accountant) == (link.sigma, "paper")
     assert estimate.channel_noise_variance == link.channel_noise_variance
     assert estimate.channel_uses == pytest.approx(4.0 * 5.0 * 0.5 / (1.0 - 0.5**5))
+
+
+# --- one row at a time, and a link that was fixed before
+
+
+@combinations
+@rules
+@pytest.mark.parametrize("p", [1.0, 0.6])
+def test_answer_probabilities_are_the_mean_over_many_drawn_sets(
+    rule: Rule, access: Access, p: float, make_bank: MakeBank
+) -> None:
+    bank = make_bank(queries=6)
+    scheme = scheme_of(rule, access, p=p, epsilon=2.0)
+    link = scheme.link(bank)
+    rows = answer_probabilities(scheme, link, bank.test_scores[link.roster])
+    assert is_exact(scheme, link)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-6)
+    draws = 4000
+    drawn = decisions(scheme, bank, draws=draws, seed=1).probabilities
+    tolerance = 4.0 * 0.5 / math.sqrt(draws) if is_drawn(scheme) else 1e-12
+    np.testing.assert_allclose(rows, drawn, atol=tolerance)
+    alone = answer_probabilities(scheme, link, bank.test_scores[link.roster, 2:3])
+    np.testing.assert_allclose(alone, rows[2:3], atol=ERROR)
+
+
+def test_evaluating_over_a_given_link_uses_its_power_and_not_the_banks_own(make_bank: MakeBank) -> None:
+    confident, doubtful = make_bank(skill=8.0), make_bank(skill=0.5, seed=3)
+    scheme = scheme_of(BeliefSum(), OverTheAir(), snr_db=0.0)
+    link = scheme.link(confident)
+    over = evaluate(scheme, doubtful, link=link)
+    assert (
+        over.channel_noise_variance == link.channel_noise_variance != evaluate(scheme, doubtful).channel_noise_variance
+    )
+    expected = DenseTally.of(answer_probabilities(scheme, link, doubtful.test_scores), doubtful.test_labels)
+    assert over.accuracy == pytest.approx(summarise(expected).accuracy, abs=ERROR)
+    assert evaluate(scheme, doubtful, link=scheme.link(doubtful)).accuracy == evaluate(scheme, doubtful).accuracy
