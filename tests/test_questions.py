@@ -120,6 +120,12 @@ def test_integers_that_no_float_tells_apart_are_different_questions() -> None:
     assert len(set(asked(objects([big, big + 1, 2**200, 2**200 + 1])))) == 4
 
 
+def test_a_row_of_a_list_is_the_same_question_whatever_else_is_in_the_list() -> None:
+    assert asked([[1, 2]])[0] == asked([[1, 2], [0.5, 2.0]])[0] == asked([[True, 2.0]])[0]
+    assert asked([[2**60]])[0] != asked([[2**60 + 1]])[0]
+    assert asked([[-(2**63)]])[0] != asked([[-(2**63) + 1]])[0]
+
+
 def test_a_sparse_row_is_the_same_question_however_it_is_stored() -> None:
     dense = np.array([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
     forms: list[Any] = [
@@ -172,7 +178,27 @@ def test_rows_of_polars_frames_tell_null_from_nan() -> None:
     found = asked(frame)
     assert found[0] == found[1]
     assert len(set(found)) == 3
-    assert asked(frame[2:]) == found[2:]
+    for start in range(4):
+        assert asked(frame[start:]) == found[start:], "what else is in the batch does not matter"
+        assert asked(frame[: start + 1]) == found[: start + 1]
+    assert asked(pl.DataFrame({"a": [0.0]}))[0] != asked(pl.DataFrame({"a": [None]}, schema={"a": pl.Float64}))[0]
+
+
+def test_polars_columns_of_every_type_have_bytes() -> None:
+    pl = pytest.importorskip("polars", reason="frames need polars; run make test")
+    types = [pl.Categorical, pl.Enum(["u", "v"]), pl.String, pl.Boolean, pl.Date, pl.Int8, pl.Float32, pl.List(pl.Int8)]
+    values: list[list[Any]] = [["u", "v"]] * 3 + [
+        [True, False],
+        [datetime.date(2024, 1, 1), None],
+        [1, 2],
+        [1, 2],
+        [[1], [1, 2]],
+    ]
+    for kind, pair in zip(types, values, strict=True):
+        column = pl.DataFrame({"a": pl.Series(pair, dtype=kind)})
+        first, second = asked(column)
+        assert first != second
+        assert asked(column[1:]) == [second]
 
 
 # --- keys

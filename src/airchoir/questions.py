@@ -67,7 +67,10 @@ def _absorbed(start: Any, row: Any) -> bytes:
 
 
 def container(X: Any) -> Any:
-    """X as rows can be taken from it: frames and series as they are, sparse matrices in one canonical form, else an array."""
+    """X as rows can be taken from it: frames and series as they are, sparse matrices in one canonical form, else an array.
+
+    Whole numbers in lists become float64, exactly, as they would beside others.
+    """
     if is_frame(X) or is_series(X):
         return X
     if sparse.issparse(X):
@@ -75,7 +78,10 @@ def container(X: Any) -> Any:
         rows.sum_duplicates()
         rows.eliminate_zeros()
         return rows
-    return np.asarray(X)
+    rows = np.asarray(X)
+    if not hasattr(X, "dtype") and rows.dtype.kind in "biu" and np.abs(rows).max(initial=0) <= 2**53:
+        return rows.astype(np.float64)  # a list's type depends on what else is in the batch
+    return rows
 
 
 def is_frame(X: Any) -> bool:
@@ -119,9 +125,8 @@ def _columns(names: list[Any], columns: list[Any]) -> tuple[bytes, Iterator[byte
     """Column by column: numbers of a fixed width side by side, everything else as cells of their own length."""
     parts: list[Callable[[int], bytes]] = []
     for column in columns:
-        values = np.asarray(column.to_numpy()) if _is_plain_column(column) else None
-        if values is not None:
-            parts.append(np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1).__getitem__)
+        if _is_plain_column(column):
+            parts.extend(_octets(values).__getitem__ for values in _plain_parts(column))
         else:
             parts.append([_framed(_cell(value)) for value in column.to_list()].__getitem__)
     samples = len(columns[0]) if columns else 0
@@ -130,19 +135,27 @@ def _columns(names: list[Any], columns: list[Any]) -> tuple[bytes, Iterator[byte
 
 
 def _is_plain_column(column: Any) -> bool:
+    """Whether a column's dtype, in whatever batch, is one of plain numbers."""
     if hasattr(column, "iloc"):
         return _is_plain(column.dtype)
-    return bool(
-        (column.dtype.is_integer() or column.dtype.is_float())
-        and column.null_count() == 0
-        and _is_plain(column.to_numpy().dtype)
-    )
+    return bool((column.dtype.is_integer() or column.dtype.is_float()) and _is_plain(column[:0].to_numpy().dtype))
+
+
+def _plain_parts(column: Any) -> list[Any]:
+    """A column's numbers; for polars, where any may be missing, also which are."""
+    if hasattr(column, "iloc"):
+        return [column.to_numpy()]
+    return [column.is_null().to_numpy(), column.fill_null(0).to_numpy()]
+
+
+def _octets(values: Any) -> Any:
+    return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
 
 
 def _describe(dtype: Any) -> list[Any]:
     """A column's dtype with its categories: models may look at their codes."""
-    categories = getattr(dtype, "categories", None)
-    return [str(dtype), None if categories is None else list(categories)]
+    categories: Any = getattr(dtype, "categories", None)
+    return [str(dtype), list(categories) if hasattr(categories, "__len__") else None]
 
 
 def _framed(content: bytes) -> bytes:
