@@ -24,7 +24,7 @@ from airchoir import (
     simulate,
 )
 from airchoir.access import Access
-from airchoir.exact import decisions, noise_std
+from airchoir.exact import answer_probabilities, decisions, is_exact, noise_std
 from airchoir.metrics import DenseTally, macro_f1, summarise
 from airchoir.registry import plugins
 from airchoir.rules import Rule
@@ -430,3 +430,39 @@ def test_the_noise_of_the_sum_is_that_of_any_set_unless_it_depends_on_the_set(
     link = scheme.link(make_bank(clients=5))
     present = link.participation.draw(20, np.random.default_rng(4))
     np.testing.assert_allclose(scheme.access.noise_variance(present, link), noise_std(scheme, link) ** 2, rtol=1e-13)
+
+
+# --- one row at a time, and a link that was fixed before
+
+
+@combinations
+@rules
+@pytest.mark.parametrize("p", [1.0, 0.6])
+def test_answer_probabilities_are_the_mean_over_many_drawn_sets(
+    rule: Rule, access: Access, p: float, make_bank: MakeBank
+) -> None:
+    bank = make_bank(queries=6)
+    scheme = scheme_of(rule, access, p=p, epsilon=2.0)
+    link = scheme.link(bank)
+    rows = answer_probabilities(scheme, link, bank.test_scores[link.roster])
+    assert is_exact(scheme, link)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-6)
+    draws = 4000
+    drawn = decisions(scheme, bank, draws=draws, seed=1).probabilities
+    tolerance = 4.0 * 0.5 / math.sqrt(draws) if is_drawn(scheme) else 1e-12
+    np.testing.assert_allclose(rows, drawn, atol=tolerance)
+    alone = answer_probabilities(scheme, link, bank.test_scores[link.roster, 2:3])
+    np.testing.assert_allclose(alone, rows[2:3], atol=ERROR)
+
+
+def test_evaluating_over_a_given_link_uses_its_power_and_not_the_banks_own(make_bank: MakeBank) -> None:
+    confident, doubtful = make_bank(skill=8.0), make_bank(skill=0.5, seed=3)
+    scheme = scheme_of(BeliefSum(), OverTheAir(), snr_db=0.0)
+    link = scheme.link(confident)
+    over = evaluate(scheme, doubtful, link=link)
+    assert (
+        over.channel_noise_variance == link.channel_noise_variance != evaluate(scheme, doubtful).channel_noise_variance
+    )
+    expected = DenseTally.of(answer_probabilities(scheme, link, doubtful.test_scores), doubtful.test_labels)
+    assert over.accuracy == pytest.approx(summarise(expected).accuracy, abs=ERROR)
+    assert evaluate(scheme, doubtful, link=scheme.link(doubtful)).accuracy == evaluate(scheme, doubtful).accuracy

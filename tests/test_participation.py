@@ -301,3 +301,31 @@ def test_rounds_larger_than_the_choir_are_refused(bad: Any) -> None:
 def test_losing_a_whole_round_is_refused(law: Participation, lost: int) -> None:
     assert_clear(lambda: law.mean_inverse_size(lost), names="lost", value=str(lost))
     assert_clear(lambda: law.mean_inverse_size(-1), names="lost", value="-1")
+
+
+# --- listing the sets
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(1, 10), st.floats(0.01, 1.0), st.data())
+def test_all_sets_together_have_the_law_of_sizes_and_of_inclusion(clients: int, p: float, data: st.DataObject) -> None:
+    law = Participation(clients, p, at_least=data.draw(st.integers(0, clients)))
+    assert law.can_list(2**clients)
+    assert not law.can_list(2**clients - 1)
+    present, weights = law.sets(2**clients)
+    assert present.shape == (clients, 2**clients) == (clients, len({column.tobytes() for column in present.T}))
+    np.testing.assert_allclose(weights.sum(), 1.0)
+    np.testing.assert_allclose(present @ weights, law.inclusion, rtol=1e-9)
+    sizes, expected = law.size_law
+    found = [weights[present.sum(axis=0) == size].sum() for size in sizes]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+
+
+def test_where_there_are_too_many_sets_they_are_drawn_always_the_same() -> None:
+    law = Participation(20, 0.3)
+    present, weights = law.sets(1024)
+    np.testing.assert_array_equal(present, law.sets(1024)[0])
+    assert present.shape == (20, 1024)
+    assert weights.sum() == pytest.approx(1.0)
+    error = np.sqrt(0.3 * 0.7 / 1024)
+    assert (np.abs(present @ weights - law.inclusion) < 4.0 * error).all()

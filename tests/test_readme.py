@@ -1,6 +1,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,11 +28,23 @@ def after_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digits_bank:
 
 
 def test_the_python_example_runs(after_the_demo: Path) -> None:
-    (example,) = blocks("python")
+    example, _ = blocks("python")
     names: dict[str, object] = {}
     exec(compile(example, "README.md", "exec"), names)
     assert isinstance(names["labels"], np.ndarray)
     assert names["labels"].shape == names["bank"].test_labels.shape
+
+
+def test_the_estimator_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    _, example = blocks("python")
+    names: dict[str, Any] = {}
+    with pytest.warns(UserWarning, match="simulation, not something a server may see"):
+        exec(compile(example, "README.md", "exec"), names)
+    assert names["choir"].privacy_spent_.queries == len(names["X_new"]) == 143
+    score, spent, exact = capsys.readouterr().out.splitlines()
+    assert "queries=143" in spent
+    assert 0.0 < float(score) <= 1.0
+    assert 0.8 < float(exact) < 1.0
 
 
 @pytest.mark.parametrize("line", "".join(blocks("sh")).strip().splitlines())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airchoir.bank import ScoreBank
     from airchoir.channels.awgn import Awgn
     from airchoir.channels.rayleigh import Rayleigh
+    from airchoir.estimator import AirVotingClassifier
     from airchoir.exact import evaluate
     from airchoir.metrics import Estimate
     from airchoir.montecarlo import simulate
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AirVotingClassifier": "estimator",
     "AlwaysOn": "access.always_on",
     "Audit": "audit",
     "Awgn": "channels.awgn",
@@ -56,6 +58,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AirVotingClassifier",
     "AlwaysOn",
     "Audit",
     "Awgn",

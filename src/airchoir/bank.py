@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from airchoir._types import Labels, Scores
+from airchoir._types import Labels, Probabilities, Scores
+from airchoir.frameworks import Progress, class_labels, class_positions, count_rows, probabilities
 
 T = TypeVar("T")
 
@@ -75,6 +76,52 @@ class ScoreBank:
             return cls(metadata=metadata, **tensors)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_models(
+        cls,
+        models: Sequence[Any],
+        X: Any,
+        y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        classes: Sequence[Any] | None = None,
+        logits: bool | None = None,
+        batch_size: int = 1024,
+        dtype: str = "float32",
+        metadata: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> "ScoreBank":
+        """The bank of what `models` say about the samples X with labels y, and about `validation` = (X, y) where given.
+
+        A model is a torch module, a path to an ONNX file, anything with `predict_proba`, or a function from a batch to
+        rows of numbers; all are asked in batches of `batch_size`. `classes` are the labels of the columns, in order: by
+        default those of y and of the models that know theirs (`classes_`), sorted, or 0, 1, ... where none does.
+        `logits` says what torch modules, ONNX files and functions return; None tells it from each model's own rows.
+
+        >>> def model(X):
+        ...     return np.column_stack([X, 1.0 - X])
+        >>> ScoreBank.from_models([model, model], np.array([0.25, 0.75]), [1, 0]).test_scores[0]
+        array([[0.25, 0.75],
+               [0.75, 0.25]], dtype=float32)
+        """
+        models = list(models)
+        tensors: dict[str, NDArray[Any]] = {}
+        splits = {"test": (X, y), **({} if validation is None else {"val": validation})}
+        labels = class_labels(models, [truth for _, truth in splits.values()], classes)
+        for split, (samples, truth) in splits.items():
+            if not models or count_rows(samples) == 0:
+                raise ValueError(
+                    f"there are {len(models)} models and {count_rows(samples)} {split} samples; give some of both"
+                )
+            tensors[f"{split}_labels"] = _positions(truth, labels, split)
+        for split, (samples, _) in splits.items():
+            rows = probabilities(
+                models, samples, classes=labels, logits=logits, batch_size=batch_size, progress=progress
+            )
+            tensors[f"{split}_scores"] = _stack(rows, dtype)
+        named = {} if labels is None else {"classes": json.dumps(labels.tolist())}
+        return cls(metadata={**named, **(metadata or {})}, **tensors)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bank; the final name appears only when every byte is on the disk."""
@@ -229,6 +276,27 @@ def convert(scores: NDArray[Any], dtype: str, *, logits: bool) -> Scores:
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
             converted[client] = _softmax(rows, client) if logits else _without_rounding(rows, tolerance)
     return converted
+
+
+def _stack(rows: Iterator[Probabilities], dtype: str) -> Scores:
+    """The rows of model after model as scores in a bank's type."""
+    converted: list[Scores] = []
+    for index, scores in enumerate(rows):
+        if converted and scores.shape != converted[0].shape[1:]:
+            raise ValueError(
+                f"model {index} returns {scores.shape[1]} columns and model 0 {converted[0].shape[2]}; all must know the "
+                f"same classes"
+            )
+        converted.append(convert(scores[None], dtype, logits=False))
+    return np.concatenate(converted)
+
+
+def _positions(truth: Any, classes: NDArray[Any] | None, split: str) -> Labels:
+    """Labels as column numbers."""
+    labels = np.asarray(truth)
+    if classes is not None:
+        labels = class_positions(labels, classes, f"{split}_labels")
+    return labels.astype(np.int64)
 
 
 def _without_rounding(rows: NDArray[Any], tolerance: float) -> NDArray[np.float64]:

@@ -112,6 +112,26 @@ class Participation:
                 present[:, short] = self._draw_by_size(len(short), rng)
         return present
 
+    def sets(self, most: int) -> tuple[Present, PerSize]:
+        """Participant sets and their weights: all 2^n where those are at most `most`, else `most` sets, always the same.
+
+        >>> present, law = Participation(2, 0.5).sets(4)
+        >>> present.T.astype(int).tolist(), law.round(3).tolist()
+        ([[0, 0], [1, 0], [0, 1], [1, 1]], [0.0, 0.333, 0.333, 0.333])
+        """
+        if not self.can_list(most):
+            return self.draw(most, np.random.default_rng(0)), np.full(most, 1.0 / most)
+        present = (np.arange(2**self.clients) >> np.arange(self.clients)[:, None] & 1).astype(bool)
+        sizes = present.sum(axis=0)
+        law = np.where(
+            sizes >= self.at_least, self.probability**sizes * (1.0 - self.probability) ** (self.clients - sizes), 0.0
+        )
+        return present, law / law.sum()
+
+    def can_list(self, most: int) -> bool:
+        """Whether there are at most `most` participant sets, so that `sets` leaves none out."""
+        return 2.0**self.clients <= most
+
     def _draw_by_size(self, queries: int, rng: np.random.Generator) -> Present:
         """Sets that are large enough, without rejection (p may be tiny): first the size, then who it is."""
         sizes, law = self.size_law

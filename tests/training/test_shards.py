@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airchoir.training.shards import split
+from airchoir.training.shards import split, stratified
 
 
 @st.composite
@@ -151,3 +151,29 @@ def test_a_skew_that_is_no_parameter_of_a_dirichlet_law_is_refused(skew: float) 
 def test_skew_without_the_labels_of_all_is_refused(labels: np.ndarray | None) -> None:
     with pytest.raises(ValueError, match=r"\Askewed shards need the labels of all 100 examples, got (none|99); "):
         split(100, 5, seed=0, labels=labels, skew=0.3)
+
+
+# --- stratified shards
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.data(), st.integers(0, 2**40))
+def test_stratified_shards_share_out_every_class_evenly(
+    given_labels: list[int], data: st.DataObject, seed: int
+) -> None:
+    labels = np.array(given_labels)
+    parts = data.draw(st.integers(1, len(labels)))
+    shards = stratified(labels, parts, rng=np.random.default_rng(seed))
+    np.testing.assert_array_equal(np.sort(np.concatenate(shards)), np.arange(len(labels)))
+    counts = np.array([np.bincount(labels[shard], minlength=5) for shard in shards])
+    assert len(counts) == parts
+    assert (np.ptp(counts, axis=0) <= 1).all()
+    assert np.ptp(counts.sum(axis=1)) <= 1
+
+
+def test_stratified_shards_are_drawn_and_none_may_be_empty() -> None:
+    labels = np.repeat([0, 1], 50)
+    one, other = (stratified(labels, 3, rng=np.random.default_rng(seed))[0] for seed in (0, 1))
+    assert not np.array_equal(one, other)
+    with pytest.raises(ValueError, match="n_clients must be from 1 to n_samples=100, got 101; no shard may be empty"):
+        stratified(labels, 101, rng=np.random.default_rng(0))

@@ -43,6 +43,19 @@ def split(examples: int, clients: int, *, seed: int, labels: Labels | None = Non
     return Split(validation=order[training:], shards=shards)
 
 
+def stratified(labels: Labels, parts: int, *, rng: np.random.Generator) -> list[Indices]:
+    """Disjoint parts of all examples, dealt out like cards class by class: sizes differ by at most one, in every class too.
+
+    >>> [shard.tolist() for shard in stratified(np.array([0, 1, 0, 1]), 2, rng=np.random.default_rng(0))]
+    [[1, 2], [0, 3]]
+    """
+    if not 1 <= parts <= len(labels):
+        raise ValueError(f"n_clients must be from 1 to n_samples={len(labels)}, got {parts}; no shard may be empty")
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    return [np.sort(order[part::parts]) for part in range(parts)]
+
+
 def check_skew(skew: float) -> None:
     """Refuse what is no parameter of a Dirichlet law."""
     if not 0.0 < skew < math.inf:
