@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from airchoir.bank import write_atomically
 from airchoir.experiments.choirs import Choir, load_choirs, measure, source
 from airchoir.experiments.table1 import schemes
+from airchoir.files import write_atomically
 from airchoir.provenance import plain
 
 DELTA = 1e-6

@@ -20,7 +20,8 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save_file
 
 from airchoir import ScoreBank
-from airchoir.bank import convert, read_arrays, write_atomically
+from airchoir.bank import convert
+from airchoir.files import read_arrays, write_atomically
 
 MakeBank = Callable[..., ScoreBank]
 NAMES = ("test_scores", "test_labels", "val_scores", "val_labels")
@@ -251,7 +252,7 @@ def test_a_subset_of_clients_that_are_not_there_is_refused(clients: list[Any]) -
 HALF = """
 import os, signal, sys
 from pathlib import Path
-from airchoir.bank import write_atomically
+from airchoir.files import write_atomically
 
 def write(temporary):
     with open(temporary, "wb") as file:

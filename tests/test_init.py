@@ -8,7 +8,9 @@ import pytest
 
 import airchoir
 
-NAMES = [name for name in airchoir.__all__ if name != "__version__"]
+NEEDS_MORE = "AirVotingClassifier"
+"""What needs scikit-learn: public, but no star may ask a plain install for it."""
+NAMES = [NEEDS_MORE, *(name for name in airchoir.__all__ if name != "__version__")]
 
 
 def announced_to_type_checkers() -> dict[str, str]:
@@ -20,7 +22,7 @@ def announced_to_type_checkers() -> dict[str, str]:
     for statement in blocks[0].body:
         assert isinstance(statement, ast.ImportFrom)
         for alias in statement.names:
-            assert alias.asname is None
+            assert alias.asname in (None, alias.name)
             found[alias.name] = str(statement.module)
     return found
 
@@ -55,8 +57,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         from airchoir import Choir  # noqa: F401
 
 
-def test_dir_and_star_offer_exactly_the_public_names() -> None:
-    assert sorted(dir(airchoir)) == sorted(airchoir.__all__)
+def test_dir_offers_every_public_name_and_a_star_all_that_a_plain_install_has() -> None:
+    assert sorted(dir(airchoir)) == sorted([NEEDS_MORE, *airchoir.__all__])
     everything: dict[str, object] = {}
     exec("from airchoir import *", everything)
     assert set(everything) - {"__builtins__"} == set(airchoir.__all__)

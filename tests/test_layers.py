@@ -15,7 +15,7 @@ import airchoir
 
 # fmt: off
 ORDER = [
-    "_types", "registry", "metrics", "frameworks", "bank", "rules", "participation", "privacy", "link", "channels",
+    "_types", "registry", "files", "metrics", "frameworks", "bank", "rules", "participation", "privacy", "link", "channels",
     "access", "scheme", "quadrature", "ballots", "exact", "montecarlo", "audit", "provenance", "jobs", "tasks",
     "training", "report", "experiments", "questions", "estimator", "live", "cli", "__main__",
 ]
@@ -196,17 +196,13 @@ def test_imports_from_above_and_from_the_own_room_are_fine() -> None:
 
 # --- what really gets imported
 
-BESIDE = {"estimator"}
-"""Homes of public names that are no part of the core."""
-PROBE = f"""
+PROBE = """
 import json, sys
-BESIDE = {BESIDE!r}
 before = set(sys.modules)
 import airchoir
 bare = set(sys.modules) - before
 for name in airchoir.__all__:
-    if airchoir._HOMES.get(name) not in BESIDE:
-        getattr(airchoir, name)
+    getattr(airchoir, name)
 print(json.dumps([sorted(bare), sorted(set(sys.modules) - before)]))
 """
 
@@ -232,7 +228,7 @@ def test_importing_airchoir_computes_nothing_and_loads_none_of_its_modules(loade
     assert not distributions(bare)
 
 
-def test_touching_every_public_name_of_the_core_imports_numpy_scipy_and_safetensors_alone(
+def test_touching_every_name_of_a_star_imports_numpy_scipy_and_safetensors_alone(
     loaded: tuple[set[str], set[str]],
 ) -> None:
     _, touched = loaded
@@ -242,7 +238,7 @@ def test_touching_every_public_name_of_the_core_imports_numpy_scipy_and_safetens
 
 def test_the_estimator_brings_scikit_learn_and_what_that_needs_alone() -> None:
     pytest.importorskip("sklearn", reason="the estimator needs airchoir[demo]")
-    probe = PROBE.replace(repr(BESIDE), "()")
+    probe = PROBE.replace("airchoir.__all__", "dir(airchoir)")
     run = subprocess.run([sys.executable, "-W", "error", "-c", probe], check=True, capture_output=True, text=True)
     _, touched = json.loads(run.stdout)
     brought = distributions(set(touched)) - SCIENTIFIC - NUMPYS_OWN

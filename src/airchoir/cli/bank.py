@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from airchoir.bank import ScoreBank, convert, read_arrays
+from airchoir.bank import ScoreBank, convert
 from airchoir.cli.options import Json
 from airchoir.cli.output import console, foldable, percent, print_json, table
+from airchoir.files import read_arrays
 from airchoir.training.setting import checksum
 
 app = typer.Typer(help="Score banks: what every client said about a test set.", invoke_without_command=True)

@@ -12,7 +12,7 @@ import typer
 
 from airchoir import provenance
 from airchoir.access import Access
-from airchoir.bank import ScoreBank, write_atomically
+from airchoir.bank import ScoreBank
 from airchoir.channels import Channel
 from airchoir.channels.rayleigh import check_threshold
 from airchoir.cli import options
@@ -20,6 +20,7 @@ from airchoir.cli.output import console, foldable, number, percent, print_json, 
 from airchoir.exact import Progress, check_tolerance, decisions
 from airchoir.exact import evaluate as evaluate_exactly
 from airchoir.experiments.choirs import check_alike, own_seeds
+from airchoir.files import write_atomically
 from airchoir.metrics import Estimate, pool
 from airchoir.montecarlo import check_repeats, simulate
 from airchoir.privacy import Privacy, find_accountant

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airchoir.bank import write_atomically
+from airchoir.files import write_atomically
 from airchoir.report import figures
 from airchoir.report.findings import Curve, Figure, Findings, Panel, Table
 from airchoir.report.looks import COLOURS, FAINT, INK

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from airchoir.bank import write_atomically
+from airchoir.files import write_atomically
 from airchoir.report import figures, tables
 from airchoir.report.findings import Findings
 

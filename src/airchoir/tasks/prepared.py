@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from airchoir.bank import write_atomically
+from airchoir.files import write_atomically
 from airchoir.tasks import Data, Inputs
 
 SUFFIX = ".npz"

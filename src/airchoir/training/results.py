@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from airchoir.bank import FORMAT, write_tensors
+from airchoir.files import FORMAT, write_tensors
 from airchoir.training.setting import Client, Fit, Setting, checksum
 
 CLIENT_FORMAT = "airchoir client 1"

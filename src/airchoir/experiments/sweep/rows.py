@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from airchoir.bank import write_atomically
+from airchoir.files import write_atomically
 from airchoir.provenance import plain
 from airchoir.registry import suggestion
 
