@@ -1,5 +1,6 @@
 """Choirs: banks grouped by task, evaluated one by one, as well as each test set deserves."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,3 +79,11 @@ def test_a_small_test_set_gets_as_much_work_as_a_large_one_and_not_more(make_ban
 def test_nobody_is_no_choir() -> None:
     with pytest.raises(ValueError, match=r"^mine needs at least one score bank, got none; airchoir demo makes one$"):
         check_any([], "mine")
+
+
+def test_any_task_is_part_of_a_files_name_and_no_two_the_same() -> None:
+    plain, strange = ["cifar10", "my-task_2"], ["../../x/y", "a b", "a/b", "数字", "ß" * 300, "..", "imdb.v2"]
+    words = [Choir(task, (), ()).word for task in (*plain, *strange)]
+    assert words[: len(plain)] == plain
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,70}", word) for word in words)
+    assert len(set(words)) == len(words)

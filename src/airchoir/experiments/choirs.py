@@ -1,6 +1,8 @@
 """Choirs: the banks of one task each, and what a scheme achieves on them."""
 
+import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +19,9 @@ from airchoir.registry import plugins
 from airchoir.scheme import Scheme
 from airchoir.tasks import Task
 
+_MOST_CHARACTERS = 60
+_WORD = re.compile(rf"[A-Za-z0-9_-]{{1,{_MOST_CHARACTERS}}}")
+
 
 @dataclass(frozen=True, eq=False)
 class Choir:
@@ -31,6 +36,14 @@ class Choir:
         """What the task is called in tables and figures."""
         known = plugins(Task).get(self.task)
         return str(getattr(known, "title", self.task))
+
+    @property
+    def word(self) -> str:
+        """The task as part of a file's name: as it is where it can be one, else as much of it and a checksum."""
+        if _WORD.fullmatch(self.task):
+            return self.task
+        checksum = hashlib.sha256(self.task.encode()).hexdigest()[:8]
+        return f"{re.sub('[^A-Za-z0-9_-]+', '-', self.task)[:_MOST_CHARACTERS]}-{checksum}"
 
     @property
     def clients(self) -> int:

@@ -160,7 +160,7 @@ class OneSet(Experiment):
         own = [place for place in places if place.choir is choir]
         titles = dict.fromkeys(place.line.title for place in own)
         return Figure(
-            self.name if tasks == 1 else f"{self.name}_{choir.task}",
+            self.name if tasks == 1 else f"{self.name}_{choir.word}",
             f"{choir.title}: participants drawn for every query, and once for a whole test set",
             tuple(self._panel(title, [place for place in own if place.line.title == title]) for title in titles),
         )
