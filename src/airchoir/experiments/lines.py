@@ -9,7 +9,7 @@ from airchoir.experiments import Progress, paper
 from airchoir.experiments.choirs import Choir, Measurement
 from airchoir.experiments.conditions import Condition, Measured, measure_all
 from airchoir.experiments.paper import PublishedCurve
-from airchoir.experiments.wording import by_task, macro_f1, points, promise, ranges, share
+from airchoir.experiments.wording import by_task, macro_f1, points, promise, ranges, rounded_up, share
 from airchoir.report.findings import Cell, Curve, Figure, Panel, Table
 from airchoir.rules import Rule
 from airchoir.rules.belief import BeliefSum
@@ -182,7 +182,7 @@ class Swept:
             return ("No number here was drawn: participation and noise are averaged exactly.",)
         return (
             f"{len(errors)} of {len(self.measured.measurements)} values average drawn participant sets (beliefs at p < 1); "
-            f"their standard error is at most {100 * max(errors):.2f} points. The others are exact.",
+            f"their standard error is at most {rounded_up(100 * max(errors), 2)} points. The others are exact.",
         )
 
     # --- sentences

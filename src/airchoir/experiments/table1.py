@@ -18,7 +18,7 @@ from airchoir.experiments import Experiment, Progress, bootstrap, silent
 from airchoir.experiments.choirs import Choir, check_any, measure, source
 from airchoir.experiments.table1_tables import Key, Result, difference_table, main_table, paper_table
 from airchoir.experiments.table1_words import notes, summary
-from airchoir.experiments.wording import share
+from airchoir.experiments.wording import rounded_up, share
 from airchoir.metrics import Estimate, pool
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Findings
@@ -115,7 +115,7 @@ def _cost(scheme: Scheme, bank: ScoreBank) -> str:
     total = scheme.mechanism(bank).epsilon(delta, queries=bank.queries)
     return (
         f"Answers add up: epsilon = {scheme.privacy.epsilon:g} is the price of one query. All {bank.queries:,} answers "
-        f"together cost each client epsilon = {total:.1f} at delta = {delta:g}."
+        f"together cost each client epsilon = {rounded_up(total, 1)} at delta = {delta:g}."
     )
 
 

@@ -9,7 +9,7 @@ from airchoir.experiments import paper
 from airchoir.experiments.bootstrap import LEVEL
 from airchoir.experiments.choirs import Choir
 from airchoir.experiments.table1_tables import Result
-from airchoir.experiments.wording import by_task, listing, share, under
+from airchoir.experiments.wording import by_task, listing, rounded_up, share, under
 from airchoir.metrics import Estimate
 
 VOTE, BELIEF = "Majority Voting with OAC", "Belief Summation with OAC"
@@ -146,7 +146,7 @@ def _cost(results: Sequence[Result], epsilon: float) -> str:
     for result in results:
         scheme, bank = result.measured[VOTE, epsilon].scheme, result.choir.banks[0]
         total = scheme.mechanism(bank).epsilon(scheme.privacy.delta, queries=bank.queries)
-        phrases.append(f"{total:.1f} for {bank.queries:,} answers")
+        phrases.append(f"{rounded_up(total, 1)} for {bank.queries:,} answers")
     return (
         f"ε = {epsilon:g} is the price of one query, and answers add up. What each client pays for the whole test set, in ε: "
         f"{_each(results, phrases)}."
