@@ -23,6 +23,8 @@ from airchoir.scheme import Scheme
 DRAWN = "a set for every query"
 KEPT = f"one set for a test set, mean of {paper.RUNS} runs: ± 2 std."
 _NEAR = 2.0
+_QUADRATURE = 1e-6
+"""By how much two ways to average the noise may differ."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Place:
     @property
     def error(self) -> float:
         """The standard error of the mean over the sets that were drawn here."""
-        return math.hypot(float(np.std(self.kept)) / math.sqrt(max(1, len(self.kept) - 1)), self.drawn.macro_f1_se)
+        own = float(np.std(self.kept)) / math.sqrt(max(1, len(self.kept) - 1))
+        return math.hypot(own, self.drawn.macro_f1_se, _QUADRATURE)
 
     @property
     def std_of_mean(self) -> float:
