@@ -42,6 +42,25 @@ def test_a_bank_without_a_task_belongs_to_its_folder(make_bank: MakeBank, tmp_pa
     assert (choir.task, choir.title) == ("mine", "mine")
 
 
+def test_a_bank_without_a_task_joins_those_that_are_called_after_its_folder(
+    make_bank: MakeBank, tmp_path: Path
+) -> None:
+    bank = make_bank()
+    paths = [
+        saved(ScoreBank(bank.test_scores, bank.test_labels, metadata=words), tmp_path / "mine" / f"{place}.safetensors")
+        for place, words in enumerate(({}, {"task": "mine"}))
+    ]
+    (choir,) = load_choirs(paths)
+    assert (choir.task, choir.paths) == ("mine", tuple(paths))
+
+
+def test_a_bank_counts_once(make_bank: MakeBank, tmp_path: Path) -> None:
+    path = saved(make_bank(), tmp_path / "bank.safetensors")
+    (tmp_path / "link.safetensors").symlink_to(path)
+    with pytest.raises(ValueError, match=r"link\.safetensors is given twice; give it once"):
+        load_choirs([path, tmp_path / "link.safetensors"])
+
+
 def test_banks_of_one_task_must_be_of_one_shape(make_bank: MakeBank, tmp_path: Path) -> None:
     paths = [saved(make_bank(clients=n), tmp_path / f"{n}.safetensors") for n in (3, 4)]
     with pytest.raises(ValueError, match=r"4\.safetensors has clients 4, but .*3\.safetensors 3; evaluate them one by"):
