@@ -10,15 +10,11 @@ from airchoir.experiments.choirs import Choir, Measurement
 from airchoir.experiments.conditions import Condition, Measured, measure_all
 from airchoir.experiments.paper import PublishedCurve
 from airchoir.experiments.wording import by_task, macro_f1, points, promise, ranges, rounded_up, share
-from airchoir.report.findings import Cell, Curve, Figure, Panel, Table
+from airchoir.report.findings import ABSENT, Cell, Curve, Figure, Panel, Table
 from airchoir.rules import Rule
 from airchoir.rules.belief import BeliefSum
 from airchoir.rules.vote import MajorityVote
 from airchoir.scheme import Scheme
-
-DELTA, SNR_DB = 1e-6, 10.0
-"""The paper's."""
-ABSENT = Cell("\N{EN DASH}")
 
 
 @dataclass(frozen=True)

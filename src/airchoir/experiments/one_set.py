@@ -17,7 +17,7 @@ from airchoir.experiments.participation import Participation
 from airchoir.experiments.wording import by_task, promise, under
 from airchoir.metrics import DenseTally, Estimate, summarise
 from airchoir.quadrature import decision_probabilities
-from airchoir.report.findings import Cell, Curve, Figure, Findings, Panel, Table
+from airchoir.report.findings import ABSENT, Cell, Curve, Figure, Findings, Panel, Table
 from airchoir.scheme import Scheme
 
 DRAWN = "a set for every query"
@@ -189,7 +189,7 @@ class OneSet(Experiment):
     def _table(self, places: Sequence[Place]) -> Table:
         rows = []
         for place in places:
-            said = "\N{EN DASH}" if place.said is None else f"{100 * place.said:.2f}"
+            said = ABSENT.text if place.said is None else f"{100 * place.said:.2f}"
             drawn, kept, mean = (100 * v for v in (place.drawn.macro_f1, place.mean, place.std_of_mean))
             cells = (place.choir.title, place.line.label, f"{place.participation:g}", f"{drawn:.2f}", f"{kept:.2f}")
             rows.append(tuple(map(Cell, (*cells, f"{100 * place.std_of_run:.2f}", f"{mean:.2f}", said))))

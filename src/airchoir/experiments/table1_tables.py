@@ -11,9 +11,8 @@ from airchoir.experiments.bootstrap import LEVEL, Difference
 from airchoir.experiments.choirs import Choir, Measurement
 from airchoir.experiments.paper import Published
 from airchoir.experiments.wording import listing, macro_f1, points, promise, signed, small, with_spread
-from airchoir.report.findings import Cell, Table
+from airchoir.report.findings import ABSENT, Cell, Table
 
-ABSENT = Cell("\N{EN DASH}")
 Key = tuple[str, float]
 """A method and its epsilon."""
 
