@@ -100,6 +100,12 @@ def test_progress_rises_to_its_total(ran: Ran) -> None:
     assert ran.progress[-1][0] == ran.progress[-1][1]
 
 
+def test_where_the_paper_is_compared_another_number_of_clients_is_noted(ran: Ran) -> None:
+    compared = any(row.get("paper") or row.get("paper_percent") for row in ran.findings.rows)
+    noted = "CIFAR-10: 4 clients here, 20 in the paper: its numbers are no measure of these." in ran.findings.notes
+    assert noted == compared
+
+
 def test_everything_is_written_and_the_record_reads_back_equal(ran: Ran, tmp_path: Path) -> None:
     written = write(ran.findings, tmp_path)
     names = {path.name for path in written.files}

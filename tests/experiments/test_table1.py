@@ -322,6 +322,12 @@ def test_the_note_says_what_the_deviations_are_of(make_bank: MakeBank) -> None:
     assert "of 1 1, of 2 2" in note(one, two)
 
 
+def test_the_caption_says_it_in_short(make_bank: MakeBank) -> None:
+    for count, words in ((1, "(± within the one bank of each task)"), (2, "(± over the banks of each task)")):
+        banks = [make_bank(seed=seed) for seed in range(count)]
+        assert words in Table1(resamples=20).run([choir(*banks)]).tables[0].caption
+
+
 SUMMARISED: dict[str, dict[str, object]] = {
     "small": {},
     "skilled": {"skill": 6.0, "queries": 200},

@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[Rule, Access]] = {
 }
 """The paper's row names, in its order."""
 EPSILONS = (math.inf, 1.0)
-DELTA, SNR_DB = 1e-6, 10.0
+CLIENTS, DELTA, SNR_DB = 20, 1e-6, 10.0
 """The paper's."""
 
 
@@ -50,4 +50,13 @@ def without_best_client(choirs: Sequence[Choir]) -> tuple[str, ...]:
         f"{choir.title}: no best client, for a bank here has no validation scores to choose it by."
         for choir in choirs
         if BEST not in methods_of(choir)
+    )
+
+
+def other_clients(compared: Sequence[Choir]) -> tuple[str, ...]:
+    """A note on every choir that is compared with the paper and has another number of clients."""
+    return tuple(
+        f"{choir.title}: {choir.clients} clients here, {CLIENTS} in the paper: its numbers are no measure of these."
+        for choir in compared
+        if choir.clients != CLIENTS
     )

@@ -13,6 +13,7 @@ from airchoir.bank import ScoreBank
 from airchoir.experiments import Experiment, Progress, paper, silent
 from airchoir.experiments.choirs import Choir, check_any, measure, source
 from airchoir.experiments.lines import Line
+from airchoir.experiments.methods import other_clients
 from airchoir.experiments.participation import Participation
 from airchoir.experiments.wording import by_task, promise, under
 from airchoir.metrics import DenseTally, Estimate, summarise
@@ -142,6 +143,7 @@ class OneSet(Experiment):
             notes=(
                 f"At each p {self.sets} sets are drawn, the same for every line, and the noise is averaged exactly. One set "
                 "for many queries is also far worse for privacy, which nothing here accounts for: do not deploy it.",
+                *other_clients(list(dict.fromkeys(place.choir for place in places if place.said is not None))),
             ),
             source=source(),
         )

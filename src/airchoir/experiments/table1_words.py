@@ -8,7 +8,7 @@ import numpy as np
 from airchoir.experiments import paper
 from airchoir.experiments.bootstrap import LEVEL
 from airchoir.experiments.choirs import Choir
-from airchoir.experiments.methods import APART, BELIEF, BEST, VOTE, without_best_client
+from airchoir.experiments.methods import APART, BELIEF, BEST, VOTE, other_clients, without_best_client
 from airchoir.experiments.table1_tables import Result
 from airchoir.experiments.wording import by_task, listing, number, rounded_up, share, under
 from airchoir.metrics import Estimate
@@ -36,7 +36,10 @@ def summary(results: Sequence[Result], epsilons: Sequence[float]) -> list[str]:
 def notes(results: Sequence[Result], epsilons: Sequence[float]) -> list[str]:
     """What a careful reader should know."""
     private = min(epsilons)
-    lines = [*without_best_client([result.choir for result in results])]
+    lines = [
+        *without_best_client([result.choir for result in results]),
+        *other_clients([result.choir for result in results if result.published]),
+    ]
     compared = [result for result in results if (VOTE, private) in result.published]
     if compared:
         parts = [f"{result.choir.title} {_noise_of_mean(result, private):.2f}" for result in compared]
