@@ -57,8 +57,7 @@ class Scheme:
         roster = self.access.roster(bank)
         check_lost(lost, len(roster))
         law = self.access.participation(len(roster), self.participation, lost)
-        promise = self.rule.geometry(bank.classes), self.access.hidden(law, lost)
-        sigma = bank.remember(("sigma", self.privacy, *promise), lambda: self.privacy.sigma(*promise))
+        sigma = self.privacy.sigma(self.rule.geometry(bank.classes), self.access.hidden(law, lost))
         slots = self.access.slots(len(roster))
         noise_power = self.access.mean_client_noise_variance(sigma, law, lost)
         power = (symbol_power(self.rule, bank)[roster] + noise_power) * inversion_cost

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from airchoir.cli.experiment import drawn
 from airchoir.experiments import Experiment
-from airchoir.experiments.table1 import METHODS
+from airchoir.experiments.methods import METHODS
 from airchoir.registry import plugins
 from airchoir.report.findings import Cell, Findings, Table
 

@@ -1,5 +1,6 @@
 """Choirs: banks grouped by task, evaluated one by one, as well as each test set deserves."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,25 @@ def test_a_bank_without_a_task_belongs_to_its_folder(make_bank: MakeBank, tmp_pa
     assert (choir.task, choir.title) == ("mine", "mine")
 
 
+def test_a_bank_without_a_task_joins_those_that_are_called_after_its_folder(
+    make_bank: MakeBank, tmp_path: Path
+) -> None:
+    bank = make_bank()
+    paths = [
+        saved(ScoreBank(bank.test_scores, bank.test_labels, metadata=words), tmp_path / "mine" / f"{place}.safetensors")
+        for place, words in enumerate(({}, {"task": "mine"}))
+    ]
+    (choir,) = load_choirs(paths)
+    assert (choir.task, choir.paths) == ("mine", tuple(paths))
+
+
+def test_a_bank_counts_once(make_bank: MakeBank, tmp_path: Path) -> None:
+    path = saved(make_bank(), tmp_path / "bank.safetensors")
+    (tmp_path / "link.safetensors").symlink_to(path)
+    with pytest.raises(ValueError, match=r"link\.safetensors is given twice; give it once"):
+        load_choirs([path, tmp_path / "link.safetensors"])
+
+
 def test_banks_of_one_task_must_be_of_one_shape(make_bank: MakeBank, tmp_path: Path) -> None:
     paths = [saved(make_bank(clients=n), tmp_path / f"{n}.safetensors") for n in (3, 4)]
     with pytest.raises(ValueError, match=r"4\.safetensors has clients 4, but .*3\.safetensors 3; evaluate them one by"):
@@ -78,3 +98,11 @@ def test_a_small_test_set_gets_as_much_work_as_a_large_one_and_not_more(make_ban
 def test_nobody_is_no_choir() -> None:
     with pytest.raises(ValueError, match=r"^mine needs at least one score bank, got none; airchoir demo makes one$"):
         check_any([], "mine")
+
+
+def test_any_task_is_part_of_a_files_name_and_no_two_the_same() -> None:
+    plain, strange = ["cifar10", "my-task_2"], ["../../x/y", "a b", "a/b", "数字", "ß" * 300, "..", "imdb.v2"]
+    words = [Choir(task, (), ()).word for task in (*plain, *strange)]
+    assert words[: len(plain)] == plain
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,70}", word) for word in words)
+    assert len(set(words)) == len(words)

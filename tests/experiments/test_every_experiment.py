@@ -16,6 +16,7 @@ from airchoir.experiments import Experiment
 from airchoir.experiments.choirs import Choir, load_choirs
 from airchoir.provenance import plain
 from airchoir.registry import build, plugins
+from airchoir.report import figures
 from airchoir.report.findings import Findings
 from airchoir.report.writing import write
 
@@ -99,6 +100,12 @@ def test_progress_rises_to_its_total(ran: Ran) -> None:
     assert ran.progress[-1][0] == ran.progress[-1][1]
 
 
+def test_where_the_paper_is_compared_another_number_of_clients_is_noted(ran: Ran) -> None:
+    compared = any(row.get("paper") or row.get("paper_percent") for row in ran.findings.rows)
+    noted = "CIFAR-10: 4 clients here, 20 in the paper: its numbers are no measure of these." in ran.findings.notes
+    assert noted == compared
+
+
 def test_everything_is_written_and_the_record_reads_back_equal(ran: Ran, tmp_path: Path) -> None:
     written = write(ran.findings, tmp_path)
     names = {path.name for path in written.files}
@@ -123,6 +130,17 @@ def test_any_number_of_banks_of_any_tasks_will_do(name: str) -> None:
     assert len(findings.summary) >= 3
     if experiment.needs_banks:
         assert {row["task"] for row in findings.rows} == {"cifar10", "reviews", "third"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_task_of_any_name_will_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "render", lambda figure, kind: b"")  # only the names matter
+    tasks = ("../up", "数字 <b>", "a_b & 100 %")
+    choirs = [Choir(task, (), (small_bank(task, 0, clients=2, queries=20),)) for task in tasks]
+    experiment: Experiment = build(Experiment, name)
+    written = write(experiment.run(choirs), tmp_path / "out")
+    assert {path.resolve().parent for path in written.files} == {tmp_path / "out"}
+    assert len(set(written.files)) == len(written.files)
 
 
 @pytest.mark.parametrize("name", NAMES)

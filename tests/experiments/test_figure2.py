@@ -161,6 +161,15 @@ def test_the_difference_to_the_paper_is_told_point_by_point(make_bank: MakeBank)
     assert not any("paper" in r for r in found.rows if r["participation"] == 0.15)
 
 
+def test_no_standard_error_is_larger_than_the_note_says(make_bank: MakeBank) -> None:
+    for seed in range(3):
+        findings = Participation(participations=(0.3, 0.7, 1.0)).run([choir(make_bank(seed=seed))])
+        told = re.search(r"their standard error is at most ([\d.]+) points", findings.notes[0])
+        assert told
+        largest = max(100 * row["macro_f1_se"] for row in findings.rows)
+        assert largest <= float(told[1]) < largest + 0.01
+
+
 def test_it_says_that_participants_are_drawn_for_every_query(make_bank: MakeBank) -> None:
     for experiment in (Participation(SHARES), Figure2(Snr(SNRS), Participation(SHARES))):
         notes = experiment.run([choir(make_bank())]).notes

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from airchoir import ScoreBank
 from airchoir.experiments.choirs import Choir
-from airchoir.experiments.methods import BEST, common_methods, methods_of, style_of, without_best_client
-from airchoir.experiments.table1 import METHODS
+from airchoir.experiments.methods import BEST, METHODS, common_methods, methods_of, style_of, without_best_client
 
 MakeBank = Callable[..., ScoreBank]
 

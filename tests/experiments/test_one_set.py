@@ -95,6 +95,11 @@ def test_every_sentence_is_true(make_bank: MakeBank, seed: int) -> None:
     ]
 
 
+def test_of_a_single_client_there_is_one_set_and_both_ways_agree_everywhere(make_bank: MakeBank) -> None:
+    findings = OneSet(participations=(0.2, 0.5), sets=3).run([Choir("digits", (), (make_bank(clients=1),))])
+    assert findings.summary[-1].endswith("at 8 of 8 places.")
+
+
 def test_where_the_paper_has_no_curve_nothing_is_compared(make_bank: MakeBank) -> None:
     findings = OneSet(participations=(0.5,), sets=3).run([Choir("digits", (), (make_bank(),))])
     assert len(findings.summary) == 3

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -222,6 +223,15 @@ def test_a_tex_that_fails_is_a_reason_too(tmp_path: Path, monkeypatch: pytest.Mo
     script = "#!/bin/sh\necho '! no pgf here'\nexit 1\n"
     with fake_tex(tmp_path, monkeypatch, script), pytest.raises(figures.NoTex, match="pdflatex could not"):
         figures.render(make_figure(), "pgf")
+
+
+def test_a_sign_that_tex_lacks_is_a_reason_too(make_figure: Any) -> None:
+    if figures.tex_system() is None:
+        pytest.skip("no TeX is installed")
+    figure = make_figure()
+    strange = replace(figure, panels=tuple(replace(panel, title="数字") for panel in figure.panels))
+    with pytest.raises(figures.NoTex, match="could not measure its words"):
+        figures.render(strange, "pgf")
 
 
 def test_without_matplotlib_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, make_figure: Any) -> None:

@@ -18,8 +18,8 @@ from airchoir.experiments.conditions import (
     percent_curve,
     steady_from,
 )
+from airchoir.experiments.methods import SNR_DB
 from airchoir.experiments.subsets import hands, sizes_within, smaller
-from airchoir.experiments.table1 import SNR_DB
 from airchoir.experiments.wording import listing, points, promise
 from airchoir.metrics import Estimate
 from airchoir.privacy import Privacy

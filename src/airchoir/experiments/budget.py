@@ -18,7 +18,7 @@ from airchoir.experiments.conditions import (
     percent_curve,
     steady_from,
 )
-from airchoir.experiments.table1 import SNR_DB
+from airchoir.experiments.methods import SNR_DB
 from airchoir.experiments.wording import each, listing, points, share
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Figure, Findings, Panel

@@ -9,9 +9,8 @@ from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve, steady_from
-from airchoir.experiments.methods import APART, BEST, VOTE, methods_of, without_best_client
+from airchoir.experiments.methods import APART, BEST, METHODS, SNR_DB, VOTE, methods_of, without_best_client
 from airchoir.experiments.subsets import hands, sizes_within, smaller
-from airchoir.experiments.table1 import METHODS, SNR_DB
 from airchoir.experiments.wording import each, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel
@@ -90,8 +89,8 @@ class ChannelUses(Experiment):
         uses = [choir.classes * size for size in (1, *sizes_within((2, 5, 10), choir.clients))]
         return Panel(
             choir.title,
-            "channel uses per query",
-            "macro-F1 (%)",
+            "Channel uses per query",
+            "Macro-F1 (%)",
             tuple(curves),
             log_x=True,
             x_ticks=tuple(map(float, dict.fromkeys(uses))),

@@ -1,6 +1,8 @@
 """Choirs: the banks of one task each, and what a scheme achieves on them."""
 
+import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +18,9 @@ from airchoir.metrics import Estimate, pool
 from airchoir.registry import plugins
 from airchoir.scheme import Scheme
 from airchoir.tasks import Task
+
+_MOST_CHARACTERS = 60
+_WORD = re.compile(rf"[A-Za-z0-9_-]{{1,{_MOST_CHARACTERS}}}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +38,14 @@ class Choir:
         return str(getattr(known, "title", self.task))
 
     @property
+    def word(self) -> str:
+        """The task as part of a file's name: as it is where it can be one, else as much of it and a checksum."""
+        if _WORD.fullmatch(self.task):
+            return self.task
+        checksum = hashlib.sha256(self.task.encode()).hexdigest()[:8]
+        return f"{re.sub('[^A-Za-z0-9_-]+', '-', self.task)[:_MOST_CHARACTERS]}-{checksum}"
+
+    @property
     def clients(self) -> int:
         return self.banks[0].clients
 
@@ -46,26 +59,39 @@ def load_choirs(paths: Sequence[Path]) -> list[Choir]:
 
     A bank belongs to its header's task, or to the folder that holds it where it has none.
     """
+    _check_once(paths)
     groups: dict[str, list[tuple[Path, ScoreBank]]] = {}
     for path in paths:
         bank = ScoreBank.load(path)
         groups.setdefault(bank.metadata.get("task") or path.resolve().parent.name, []).append((path, bank))
     for members in groups.values():
-        check_alike([path for path, _ in members], [bank for _, bank in members])
+        _check_shapes([path for path, _ in members], [bank for _, bank in members])
     return [Choir(task, *map(tuple, zip(*members, strict=True))) for task, members in groups.items()]
+
+
+def _check_once(paths: Sequence[Path]) -> None:
+    known: set[Path] = set()
+    for path in paths:
+        if path.resolve() in known:
+            raise ValueError(f"{path} is given twice; give it once, or its numbers count twice")
+        known.add(path.resolve())
 
 
 def check_alike(paths: Sequence[Path], banks: Sequence[ScoreBank]) -> None:
     """A ValueError unless all banks are of one task and one shape."""
-    first = banks[0]
-    for path, bank in zip(paths[1:], banks[1:], strict=True):
-        for what, own, wanted in (
-            ("clients", bank.clients, first.clients),
-            ("classes", bank.classes, first.classes),
-            ("task", bank.metadata.get("task", ""), first.metadata.get("task", "")),
-        ):
-            if own != wanted:
-                raise ValueError(f"{path} has {what} {own!r}, but {paths[0]} {wanted!r}; evaluate them one by one")
+    _check_same("task", paths, [bank.metadata.get("task", "") for bank in banks])
+    _check_shapes(paths, banks)
+
+
+def _check_shapes(paths: Sequence[Path], banks: Sequence[ScoreBank]) -> None:
+    _check_same("clients", paths, [bank.clients for bank in banks])
+    _check_same("classes", paths, [bank.classes for bank in banks])
+
+
+def _check_same(what: str, paths: Sequence[Path], values: Sequence[object]) -> None:
+    for path, value in zip(paths, values, strict=True):
+        if value != values[0]:
+            raise ValueError(f"{path} has {what} {value!r}, but {paths[0]} {values[0]!r}; evaluate them one by one")
 
 
 def check_any(choirs: Sequence[Choir], name: str) -> None:

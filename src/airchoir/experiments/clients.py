@@ -9,9 +9,8 @@ from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, Measurement, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all, percent_curve
-from airchoir.experiments.methods import APART, BELIEF, VOTE
+from airchoir.experiments.methods import APART, BELIEF, METHODS, SNR_DB, VOTE
 from airchoir.experiments.subsets import hands, sizes_within, smaller
-from airchoir.experiments.table1 import METHODS, SNR_DB
 from airchoir.experiments.wording import each, listing, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel

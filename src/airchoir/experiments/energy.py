@@ -19,8 +19,7 @@ from airchoir.experiments.conditions import (
     percent_curve,
     steady_from,
 )
-from airchoir.experiments.methods import APART, VOTE, methods_of, style_of, without_best_client
-from airchoir.experiments.table1 import METHODS
+from airchoir.experiments.methods import APART, METHODS, VOTE, methods_of, style_of, without_best_client
 from airchoir.experiments.wording import each, listing, number, promise, share, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Figure, Findings, Panel
@@ -48,12 +47,13 @@ class Energy(Experiment):
     def run(self, choirs: Sequence[Choir], *, progress: Progress = silent) -> Findings:
         check_any(choirs, self.name)
         conditions = [
-            Condition({"method": method, "epsilon": epsilon, "snr_db": snr_db}, choir, scheme)
+            Condition(
+                {"method": method, "epsilon": epsilon, "snr_db": snr_db}, choir, self._scheme(method, epsilon, snr_db)
+            )
             for choir in choirs
             for epsilon in self.epsilons
             for method in methods_of(choir)
             for snr_db in self.snrs_db
-            if (scheme := self._scheme(method, epsilon, snr_db))
         ]
         found = measure_all(conditions, progress=progress)
         panels = tuple(self._panel(choir, epsilon, found) for epsilon in self.epsilons for choir in choirs)
@@ -150,9 +150,8 @@ def mean_energy_db(scheme: Scheme, choir: Choir) -> float:
 
 def noise_share(scheme: Scheme, choir: Choir) -> float:
     """The part of the energy that is privacy noise, over all banks of the choir."""
-    parts = [scheme_powers for bank in choir.banks for scheme_powers in [_powers(scheme, bank)]]
-    noise = math.fsum(float(noise.sum() / (symbols + noise).sum()) for symbols, noise in parts)
-    return noise / len(parts)
+    powers = [_powers(scheme, bank) for bank in choir.banks]
+    return math.fsum(float(noise.sum() / (symbols + noise).sum()) for symbols, noise in powers) / len(powers)
 
 
 def _powers(scheme: Scheme, bank: ScoreBank) -> tuple[np.ndarray, np.ndarray]:

@@ -17,8 +17,7 @@ from airchoir.experiments.conditions import (
     set_off,
     steady_from,
 )
-from airchoir.experiments.methods import APART, VOTE, methods_of, style_of, without_best_client
-from airchoir.experiments.table1 import METHODS, SNR_DB
+from airchoir.experiments.methods import APART, METHODS, SNR_DB, VOTE, methods_of, style_of, without_best_client
 from airchoir.experiments.wording import each, listing, share
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Curve, Figure, Findings, Panel

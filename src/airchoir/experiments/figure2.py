@@ -53,7 +53,7 @@ class Figure2(Experiment):
         figures = []
         for choir in sorted(left.choirs, key=lambda choir: choir is not plain):
             panels = (left.panel(choir, self.snr.setting), right.panel(choir, self.participation.setting))
-            name = "figure2" if choir is plain else f"figure2_{choir.task}"
+            name = "figure2" if choir is plain else f"figure2_{choir.word}"
             figures.append(
                 Figure(name, f"{choir.title}: macro-F1 against the SNR and against the participation p", panels)
             )

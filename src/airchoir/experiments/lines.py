@@ -8,17 +8,14 @@ from typing import Any
 from airchoir.experiments import Progress, paper
 from airchoir.experiments.choirs import Choir, Measurement
 from airchoir.experiments.conditions import Condition, Measured, measure_all
+from airchoir.experiments.methods import other_clients
 from airchoir.experiments.paper import PublishedCurve
-from airchoir.experiments.wording import by_task, macro_f1, points, promise, ranges, share
-from airchoir.report.findings import Cell, Curve, Figure, Panel, Table
+from airchoir.experiments.wording import by_task, macro_f1, points, promise, ranges, rounded_up, share
+from airchoir.report.findings import ABSENT, Cell, Curve, Figure, Panel, Table
 from airchoir.rules import Rule
 from airchoir.rules.belief import BeliefSum
 from airchoir.rules.vote import MajorityVote
 from airchoir.scheme import Scheme
-
-DELTA, SNR_DB = 1e-6, 10.0
-"""The paper's."""
-ABSENT = Cell("\N{EN DASH}")
 
 
 @dataclass(frozen=True)
@@ -176,13 +173,16 @@ class Swept:
         return tuple(rows)
 
     def notes(self) -> tuple[str, ...]:
-        """What was drawn."""
+        """What was drawn, and what is compared with the paper but is not alike."""
+        return self._drawn(), *other_clients(self.compared)
+
+    def _drawn(self) -> str:
         errors = [m.pooled.macro_f1_se for m in self.measured.measurements if m.pooled.draws]
         if not errors:
-            return ("No number here was drawn: participation and noise are averaged exactly.",)
+            return "No number here was drawn: participation and noise are averaged exactly."
         return (
             f"{len(errors)} of {len(self.measured.measurements)} values average drawn participant sets (beliefs at p < 1); "
-            f"their standard error is at most {100 * max(errors):.2f} points. The others are exact.",
+            f"their standard error is at most {rounded_up(100 * max(errors), 2)} points. The others are exact."
         )
 
     # --- sentences

@@ -11,7 +11,7 @@ from airchoir.access.always_on import AlwaysOn
 from airchoir.access.over_the_air import OverTheAir
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, source
-from airchoir.experiments.wording import promise, small
+from airchoir.experiments.wording import promise, rounded_up, small
 from airchoir.privacy import Privacy, find_accountant
 from airchoir.report.findings import Cell, Curve, Figure, Findings, Panel, Table
 from airchoir.rules.vote import MajorityVote
@@ -134,7 +134,10 @@ class Noise(Experiment):
         for epsilon in self.epsilons:
             columns = [pick(points, epsilon, contender) for contender in CONTENDERS]
             for place, p in enumerate(self.participations):
-                cells = [Cell(f"{column[place].sigma:.3f} ({column[place].own:.3f})") for column in columns]
+                cells = [
+                    Cell(f"{rounded_up(column[place].sigma, 3)} ({rounded_up(column[place].own, 3)})")
+                    for column in columns
+                ]
                 rows.append((Cell(f"{epsilon:g}"), Cell(f"{p:g}"), *cells))
         return Table(
             name=f"noise{ending}",
@@ -142,7 +145,7 @@ class Noise(Experiment):
             header=("ε", "p", *CONTENDERS),
             rows=tuple(rows),
             sections=tuple(range(len(self.participations), len(rows), len(self.participations))),
-            notes=(f"Standard deviations, δ = {small(self.delta)}.",),
+            notes=(f"Standard deviations, rounded up, δ = {small(self.delta)}.",),
         )
 
     def _summary(self, points: Sequence[Point]) -> list[str]:
@@ -157,7 +160,7 @@ class Noise(Experiment):
         ]
 
     def _asked(self, points: Sequence[Point], epsilon: float, p: float) -> str:
-        asked = [f"{each.contender} {each.sigma:.2f}" for each in points if _is(each, epsilon, p)]
+        asked = [f"{each.contender} {rounded_up(each.sigma, 2)}" for each in points if _is(each, epsilon, p)]
         return (
             f"What the sum of {points[0].clients} clients needs at {promise(epsilon)}, p = {p:g}: {'; '.join(asked)}."
         )
@@ -166,7 +169,7 @@ class Noise(Experiment):
         phrases = []
         for contender in CONTENDERS:
             values = [each for p in ends for each in points if _is(each, epsilon, p) and each.contender == contender]
-            phrases.append(f"{contender} {' and '.join(f'{each.own:.2f}' for each in values)}")
+            phrases.append(f"{contender} {' and '.join(rounded_up(each.own, 2) for each in values)}")
         return (
             f"What each of {points[0].clients} clients adds itself at {promise(epsilon)}, p = {ends[0]:g} and {ends[1]:g}: "
             f"{'; '.join(phrases)}."

@@ -13,16 +13,19 @@ from airchoir.bank import ScoreBank
 from airchoir.experiments import Experiment, Progress, paper, silent
 from airchoir.experiments.choirs import Choir, check_any, measure, source
 from airchoir.experiments.lines import Line
+from airchoir.experiments.methods import other_clients
 from airchoir.experiments.participation import Participation
 from airchoir.experiments.wording import by_task, promise, under
 from airchoir.metrics import DenseTally, Estimate, summarise
 from airchoir.quadrature import decision_probabilities
-from airchoir.report.findings import Cell, Curve, Figure, Findings, Panel, Table
+from airchoir.report.findings import ABSENT, Cell, Curve, Figure, Findings, Panel, Table
 from airchoir.scheme import Scheme
 
 DRAWN = "a set for every query"
 KEPT = f"one set for a test set, mean of {paper.RUNS} runs: ± 2 std."
 _NEAR = 2.0
+_QUADRATURE = 1e-6
+"""By how much two ways to average the noise may differ."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Place:
     @property
     def error(self) -> float:
         """The standard error of the mean over the sets that were drawn here."""
-        return math.hypot(float(np.std(self.kept)) / math.sqrt(max(1, len(self.kept) - 1)), self.drawn.macro_f1_se)
+        own = float(np.std(self.kept)) / math.sqrt(max(1, len(self.kept) - 1))
+        return math.hypot(own, self.drawn.macro_f1_se, _QUADRATURE)
 
     @property
     def std_of_mean(self) -> float:
@@ -139,6 +143,7 @@ class OneSet(Experiment):
             notes=(
                 f"At each p {self.sets} sets are drawn, the same for every line, and the noise is averaged exactly. One set "
                 "for many queries is also far worse for privacy, which nothing here accounts for: do not deploy it.",
+                *other_clients(list(dict.fromkeys(place.choir for place in places if place.said is not None))),
             ),
             source=source(),
         )
@@ -160,7 +165,7 @@ class OneSet(Experiment):
         own = [place for place in places if place.choir is choir]
         titles = dict.fromkeys(place.line.title for place in own)
         return Figure(
-            self.name if tasks == 1 else f"{self.name}_{choir.task}",
+            self.name if tasks == 1 else f"{self.name}_{choir.word}",
             f"{choir.title}: participants drawn for every query, and once for a whole test set",
             tuple(self._panel(title, [place for place in own if place.line.title == title]) for title in titles),
         )
@@ -186,7 +191,7 @@ class OneSet(Experiment):
     def _table(self, places: Sequence[Place]) -> Table:
         rows = []
         for place in places:
-            said = "\N{EN DASH}" if place.said is None else f"{100 * place.said:.2f}"
+            said = ABSENT.text if place.said is None else f"{100 * place.said:.2f}"
             drawn, kept, mean = (100 * v for v in (place.drawn.macro_f1, place.mean, place.std_of_mean))
             cells = (place.choir.title, place.line.label, f"{place.participation:g}", f"{drawn:.2f}", f"{kept:.2f}")
             rows.append(tuple(map(Cell, (*cells, f"{100 * place.std_of_run:.2f}", f"{mean:.2f}", said))))

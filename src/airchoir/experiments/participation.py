@@ -9,7 +9,8 @@ from airchoir.access.over_the_air import OverTheAir
 from airchoir.channels.awgn import Awgn
 from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
-from airchoir.experiments.lines import DELTA, SNR_DB, Line, Sweep, Swept, four_lines
+from airchoir.experiments.lines import Line, Sweep, Swept, four_lines
+from airchoir.experiments.methods import DELTA, SNR_DB
 from airchoir.experiments.wording import by_task, listing, under
 from airchoir.participation import Participation as Law
 from airchoir.privacy import Privacy

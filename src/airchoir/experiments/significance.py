@@ -14,8 +14,7 @@ from airchoir.experiments import Experiment, Progress, silent
 from airchoir.experiments.choirs import Choir, check_any, source
 from airchoir.experiments.conditions import Condition, Measured, measure_all
 from airchoir.experiments.friedman import Friedman, critical_difference, datasets_needed, friedman
-from airchoir.experiments.methods import common_methods, style_of, without_best_client
-from airchoir.experiments.table1 import EPSILONS, METHODS, SNR_DB
+from airchoir.experiments.methods import EPSILONS, METHODS, SNR_DB, common_methods, style_of, without_best_client
 from airchoir.experiments.wording import listing, promise, under
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Cell, Curve, Figure, Findings, Panel, Table

@@ -1,44 +1,28 @@
 """Table 1 of the paper: five methods, without privacy and at epsilon = 1, everyone taking part."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from airchoir.access import Access
-from airchoir.access.best_client import BestClient
-from airchoir.access.orthogonal import Orthogonal
-from airchoir.access.over_the_air import OverTheAir
 from airchoir.bank import ScoreBank
 from airchoir.channels.awgn import Awgn
 from airchoir.exact import evaluate
 from airchoir.experiments import Experiment, Progress, bootstrap, silent
 from airchoir.experiments.choirs import Choir, check_any, measure, source
+from airchoir.experiments.methods import APART, BELIEF, BEST, EPSILONS, METHODS, SNR_DB, VOTE, methods_of
 from airchoir.experiments.table1_tables import Key, Result, difference_table, main_table, paper_table
 from airchoir.experiments.table1_words import notes, summary
-from airchoir.experiments.wording import share
+from airchoir.experiments.wording import rounded_up, share
 from airchoir.metrics import Estimate, pool
 from airchoir.privacy import Privacy
 from airchoir.report.findings import Findings
-from airchoir.rules import Rule
-from airchoir.rules.belief import BeliefSum
-from airchoir.rules.vote import MajorityVote
 from airchoir.scheme import Scheme
 
-METHODS: dict[str, tuple[Rule, Access]] = {
-    "Best Client Model": (MajorityVote(), BestClient()),
-    "Orthogonal Majority Voting": (MajorityVote(), Orthogonal()),
-    "Orthogonal Belief Summation": (BeliefSum(), Orthogonal()),
-    "Majority Voting with OAC": (MajorityVote(), OverTheAir()),
-    "Belief Summation with OAC": (BeliefSum(), OverTheAir()),
-}
-"""The paper's row names, in its order."""
-REFERENCE = "Majority Voting with OAC"
+REFERENCE = VOTE
 """What the others are compared with."""
-EPSILONS = (math.inf, 1.0)
-SNR_DB = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +50,12 @@ def table1(
     return rows
 
 
-def schemes(delta: float, *, accountant: str = "paper", best_client: bool = True) -> dict[Key, Scheme]:
-    """The ten rows' schemes by method and epsilon, in the paper's order; a choir may have no best client."""
+def schemes(delta: float, *, accountant: str = "paper", methods: Iterable[str] = METHODS) -> dict[Key, Scheme]:
+    """The rows' schemes by method and epsilon, in the paper's order."""
     return {
-        (method, epsilon): Scheme(rule, access, Awgn(SNR_DB), Privacy(epsilon, delta, accountant=accountant))
+        (method, epsilon): Scheme(*METHODS[method], Awgn(SNR_DB), Privacy(epsilon, delta, accountant=accountant))
         for epsilon in EPSILONS
-        for method, (rule, access) in METHODS.items()
-        if best_client or not isinstance(access, BestClient)
+        for method in methods
     }
 
 
@@ -80,13 +63,7 @@ def insights(rows: Sequence[Row], bank: ScoreBank) -> list[str]:
     """What a reader should take away, computed from the rows of a bank."""
     at = {(row.method, row.epsilon): row.estimate for row in rows}
     vote, belief, apart, best = (
-        [at[method, epsilon] for epsilon in EPSILONS]
-        for method in (
-            "Majority Voting with OAC",
-            "Belief Summation with OAC",
-            "Orthogonal Majority Voting",
-            "Best Client Model",
-        )
+        [at[method, epsilon] for epsilon in EPSILONS] for method in (VOTE, BELIEF, APART, BEST)
     )
     alone = np.mean(np.argmax(bank.test_scores, axis=-1) == bank.test_labels, axis=1)
     clients, sigma = bank.clients, vote[1].sigma
@@ -103,9 +80,7 @@ def insights(rows: Sequence[Row], bank: ScoreBank) -> list[str]:
         f"that is heard alone must add all {sigma:.2f} to an answer of size 1.",
         f"{stronger} stand noise better than {weaker} here: {share(vote[1].macro_f1)} against "
         f"{share(belief[1].macro_f1)} at epsilon = 1 (vote against belief).",
-        _cost(
-            next(row.scheme for row in rows if row.epsilon == 1.0 and row.method == "Majority Voting with OAC"), bank
-        ),
+        _cost(next(row.scheme for row in rows if row.epsilon == 1.0 and row.method == VOTE), bank),
     ]
 
 
@@ -115,7 +90,7 @@ def _cost(scheme: Scheme, bank: ScoreBank) -> str:
     total = scheme.mechanism(bank).epsilon(delta, queries=bank.queries)
     return (
         f"Answers add up: epsilon = {scheme.privacy.epsilon:g} is the price of one query. All {bank.queries:,} answers "
-        f"together cost each client epsilon = {total:.1f} at delta = {delta:g}."
+        f"together cost each client epsilon = {rounded_up(total, 1)} at delta = {delta:g}."
     )
 
 
@@ -148,8 +123,7 @@ class Table1(Experiment):
     def _results(self, choirs: Sequence[Choir], progress: Progress) -> Iterator[Result]:
         steps = len(EPSILONS) * len(METHODS) + 1  # the bootstrap is the last
         for index, choir in enumerate(choirs):
-            judged = all(bank.val_scores is not None for bank in choir.banks)
-            grid = schemes(self.delta, accountant=self.accountant, best_client=judged)
+            grid = schemes(self.delta, accountant=self.accountant, methods=methods_of(choir))
             measured = {}
             for done, (key, scheme) in enumerate(grid.items(), start=1):
                 measured[key] = measure(scheme, choir)

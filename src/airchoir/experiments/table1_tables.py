@@ -11,9 +11,8 @@ from airchoir.experiments.bootstrap import LEVEL, Difference
 from airchoir.experiments.choirs import Choir, Measurement
 from airchoir.experiments.paper import Published
 from airchoir.experiments.wording import listing, macro_f1, points, promise, signed, small, with_spread
-from airchoir.report.findings import Cell, Table
+from airchoir.report.findings import ABSENT, Cell, Table
 
-ABSENT = Cell("\N{EN DASH}")
 Key = tuple[str, float]
 """A method and its epsilon."""
 
@@ -84,7 +83,7 @@ def main_table(results: Sequence[Result]) -> Table:
         rows.append((Cell(promise(key[1])), Cell(key[0]), *scores, Cell(_channel_uses(results, key))))
     return Table(
         name="table1",
-        caption="Macro-F1 in percent on the test set, and channel uses per query",
+        caption=f"Macro-F1 in percent on the test set (± {_over(results)}), and channel uses per query",
         header=("Privacy", "Method", *(result.choir.title for result in results), "Channel uses"),
         rows=tuple(rows),
         sections=sections(keys(results)),
@@ -142,6 +141,12 @@ def spread(results: Sequence[Result]) -> str:
         return f"{one} over {counts[0]} banks: noise within banks and spread between them."
     listed = ", ".join(f"{result.choir.title} {count}" for result, count in zip(results, counts, strict=True))
     return f"{one} over the banks of each task ({listed}): noise within banks and, from two on, spread between them."
+
+
+def _over(results: Sequence[Result]) -> str:
+    """The same in a few words, for a caption."""
+    several = max(len(result.choir.banks) for result in results) > 1
+    return "over the banks of each task" if several else "within the one bank of each task"
 
 
 def paper_table(results: Sequence[Result]) -> Table | None:

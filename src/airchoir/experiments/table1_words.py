@@ -8,13 +8,11 @@ import numpy as np
 from airchoir.experiments import paper
 from airchoir.experiments.bootstrap import LEVEL
 from airchoir.experiments.choirs import Choir
+from airchoir.experiments.methods import APART, BELIEF, BEST, VOTE, other_clients, without_best_client
 from airchoir.experiments.table1_tables import Result
-from airchoir.experiments.wording import by_task, listing, share, under
+from airchoir.experiments.wording import by_task, listing, number, rounded_up, share, under
 from airchoir.metrics import Estimate
 
-VOTE, BELIEF = "Majority Voting with OAC", "Belief Summation with OAC"
-APART, ALONE = "Orthogonal Majority Voting", "Best Client Model"
-MINUS = "\N{MINUS SIGN}"
 _NEAR = 2.0
 """Standard deviations."""
 
@@ -39,9 +37,8 @@ def notes(results: Sequence[Result], epsilons: Sequence[float]) -> list[str]:
     """What a careful reader should know."""
     private = min(epsilons)
     lines = [
-        f"{result.choir.title}: no best client, for a bank here has no validation scores to choose it by."
-        for result in results
-        if not any(method == ALONE for method, _ in result.measured)
+        *without_best_client([result.choir for result in results]),
+        *other_clients([result.choir for result in results if result.published]),
     ]
     compared = [result for result in results if (VOTE, private) in result.published]
     if compared:
@@ -94,8 +91,8 @@ def _privacy(results: Sequence[Result], epsilon: float) -> str:
     for result in results:
         kept = [f"{share(_at(result, VOTE, epsilon).macro_f1)} over the air"]
         kept.append(f"{share(_at(result, APART, epsilon).macro_f1)} separately")
-        if (ALONE, epsilon) in result.measured:
-            kept.append(f"{share(_at(result, ALONE, epsilon).macro_f1)} by the best client alone")
+        if (BEST, epsilon) in result.measured:
+            kept.append(f"{share(_at(result, BEST, epsilon).macro_f1)} by the best client alone")
         phrases.append(listing(kept))
     return f"What votes keep of their macro-F1 {under(epsilon)}: {_each(results, phrases)}."
 
@@ -123,7 +120,7 @@ def _votes_and_beliefs(results: Sequence[Result], epsilon: float) -> str:
     for result in results:
         gain = result.differences[BELIEF, epsilon]
         ahead, low, high = ("votes", -gain.high, -gain.low) if gain.value < 0.0 else ("beliefs", gain.low, gain.high)
-        interval = f"{share(LEVEL, 0)} interval {100 * low:.2f} to {100 * high:.2f}".replace("-", MINUS)
+        interval = f"{share(LEVEL, 0)} interval {number(100 * low, '.2f')} to {number(100 * high, '.2f')}"
         sure = "" if gain.clear else ", which another test set may undo"
         phrases.append(f"{ahead}, by {100 * abs(gain.value):.2f} points, {interval}{sure}")
     return f"The higher macro-F1 over the air {under(epsilon)}: {_each(results, phrases)}."
@@ -146,7 +143,7 @@ def _cost(results: Sequence[Result], epsilon: float) -> str:
     for result in results:
         scheme, bank = result.measured[VOTE, epsilon].scheme, result.choir.banks[0]
         total = scheme.mechanism(bank).epsilon(scheme.privacy.delta, queries=bank.queries)
-        phrases.append(f"{total:.1f} for {bank.queries:,} answers")
+        phrases.append(f"{rounded_up(total, 1)} for {bank.queries:,} answers")
     return (
         f"ε = {epsilon:g} is the price of one query, and answers add up. What each client pays for the whole test set, in ε: "
         f"{_each(results, phrases)}."

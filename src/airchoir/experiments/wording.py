@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_CEILING, Decimal
 
 from airchoir.experiments.choirs import Choir
 from airchoir.metrics import Estimate
@@ -42,6 +43,17 @@ def number(value: float, form: str = "g") -> str:
     ('\u221220', '1.2')
     """
     return format(value, form).replace("-", "\N{MINUS SIGN}")
+
+
+def rounded_up(value: float, digits: int) -> str:
+    """A number that must not be told too small: a price in epsilon, the noise that a promise takes, the largest error.
+
+    >>> rounded_up(391.7495, 1), rounded_up(5.0, 2), rounded_up(math.inf, 1)
+    ('391.8', '5.00', 'inf')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING))
 
 
 def with_spread(value: float, spread: float) -> str:

@@ -54,7 +54,7 @@ def _render_pgf(figure: Figure) -> bytes:
 
         try:
             return _save(_draw(figure, "pgf"), "pgf")
-        except (LatexError, RuntimeError, OSError) as error:
+        except (LatexError, RuntimeError, OSError, ValueError) as error:  # the last one where it lacks a sign
             reason = " ".join(str(error).split())[:120]
             raise NoTex(f"{tex_system()} could not measure its words ({reason})") from None
 

@@ -82,6 +82,10 @@ class Cell:
     bold: bool = False
 
 
+ABSENT = Cell("\N{EN DASH}")
+"""Of a place with no number."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows under a header, in files called after `name`."""

@@ -289,6 +289,26 @@ def test_rows_set_aside_come_back_when_a_grid_asks_for_them(run: Any, counted: l
     assert [row["snr_db"] for row in rows(tmp_path / "out" / "earlier" / "rows.jsonl")] == [5.0]
 
 
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("place", [".", "earlier"])
+def test_rows_with_other_columns_are_not_thrown_away(run: Any, tmp_path: Path, form: str, place: str) -> None:
+    file = tmp_path / "out" / place / f"rows.{form}"
+    if form == "jsonl":
+        file.parent.mkdir(parents=True)
+        file.write_text('{"key": "1", "mine": 5}\n')
+    else:
+        parquet: Any = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+        import pyarrow
+
+        file.mkdir(parents=True)
+        file /= "part-000001.parquet"
+        parquet.write_table(pyarrow.table({"key": ["1"], "mine": [5]}), file)
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match=r"holds rows with other columns, .*; give another --out"):
+        run("snr_db = 0", form=form)
+    assert file.read_bytes() == before
+
+
 def test_another_bank_is_another_row_and_more_banks_keep_those_there_are(
     run: Any, synthetic: Synthetic, counted: list[Condition]
 ) -> None:

@@ -141,8 +141,8 @@ class _Sweep:
 
     def _take_stock(self) -> tuple[list[str], int]:
         """The keys of the rows that still apply, in their order on the disk, and how many rows are set aside."""
-        have, tidy = self._rows.read()
-        old, _ = self._aside.read()
+        have, tidy = self._rows.known()
+        old, _ = self._aside.known()
         wanted = set(self._keys)
         stay = {key: row for key, row in {**have, **old}.items() if key in wanted}
         leave = {key: row for key, row in {**old, **have}.items() if key not in wanted}

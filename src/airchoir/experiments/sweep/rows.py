@@ -56,6 +56,19 @@ class Rows(ABC):
     def pieces(self) -> int:
         """In how many files they are."""
 
+    @abstractmethod
+    def has_others(self) -> bool:
+        """Whether there is anything whole with other columns: another version's rows, or somebody else's."""
+
+    def known(self) -> tuple[dict[str, Row], bool]:
+        """What `read` finds; a ValueError rather than a loss where there are others too, which `replace` would remove."""
+        found, tidy = self.read()
+        if not tidy and self.has_others():
+            raise ValueError(
+                f"{self.path} holds rows with other columns, of another version or another program; give another --out"
+            )
+        return found, tidy
+
     def _is_whole(self, row: object) -> bool:
         return isinstance(row, dict) and list(row) == list(self._columns) and isinstance(row["key"], str)
 
@@ -72,12 +85,20 @@ class JsonLines(Rows):
 
     def read(self) -> tuple[dict[str, Row], bool]:
         found: dict[str, Row] = {}
-        lines = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
-        for line in lines[:-1]:  # what follows the last line's end is the half of one
+        lines = self._lines()
+        for line in lines[:-1]:
             row = _parsed(line)
             if self._is_whole(row):
                 found.setdefault(row["key"], row)
         return found, len(found) == len(lines) - 1 and not lines[-1]
+
+    def has_others(self) -> bool:
+        parsed = map(_parsed, self._lines()[:-1])
+        return any(isinstance(row, dict) and row and not self._is_whole(row) for row in parsed)
+
+    def _lines(self) -> list[bytes]:
+        """What follows the last line's end is empty, or the half of one."""
+        return self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
 
     def replace(self, rows: Iterable[Row]) -> None:
         def write(temporary: Path) -> None:
@@ -151,6 +172,18 @@ class Parquet(Rows):
                 tidy &= row["key"] not in found
                 found.setdefault(row["key"], row)
         return found, tidy
+
+    def has_others(self) -> bool:
+        pyarrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+        for part in self._parts():
+            try:
+                names = parquet.ParquetFile(part).schema_arrow.names
+            except (pyarrow.ArrowException, OSError):
+                continue
+            if names != list(self._columns):
+                return True
+        return False
 
     def replace(self, rows: Iterable[Row]) -> None:
         self._waiting, old = [], self._parts()
