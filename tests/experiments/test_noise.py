@@ -103,7 +103,7 @@ def test_every_sentence_is_true(experiment: Noise) -> None:
     epsilon = min(experiment.epsilons, key=lambda value: abs(value - 1))
     ends = max(experiment.participations), min(experiment.participations)
     at = {(r["contender"], r["epsilon"], r["participation"]): r for r in findings.rows}
-    many, few, own, *ratios = findings.summary
+    few, many, own, *ratios = findings.summary
     for sentence, p in ((many, ends[0]), (few, ends[1])):
         assert f"{experiment.clients} clients needs at ε = {epsilon:g}, p = {p:g}:" in sentence
         for contender in CONTENDERS:

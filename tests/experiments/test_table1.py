@@ -342,7 +342,7 @@ def test_every_sentence_of_the_experiment_is_true(make_bank: MakeBank, kind: str
 
 
 def check_summary(bank: ScoreBank, findings: Findings) -> None:
-    alone, air, kept, reason, best_open, best_private, private, public, beside, cost = findings.summary
+    kept, alone, air, reason, best_open, best_private, private, public, beside, cost = findings.summary
     at = {(method, epsilon): direct(method, epsilon, bank) for method in PAPER for epsilon in (math.inf, 1.0)}
     vote, apart, best = "Majority Voting with OAC", "Orthogonal Majority Voting", "Best Client Model"
     own = [accuracy_score(bank.test_labels, scores.argmax(axis=-1)) for scores in bank.test_scores]

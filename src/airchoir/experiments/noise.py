@@ -152,7 +152,7 @@ class Noise(Experiment):
         usual = min(self.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
         ends = max(self.participations), min(self.participations)
         return [
-            *(self._asked(points, usual, p) for p in ends),
+            *(self._asked(points, usual, p) for p in reversed(ends)),  # where they differ comes first
             self._own(points, usual, ends),
             f"By the paper's theorem the sum needs {_ratio(points, 'over the air, paper', 'sigma')}.",
             f"Against a server that counts transmitters the sum needs {_ratio(points, 'over the air, counted', 'sigma')}.",

@@ -21,9 +21,9 @@ def summary(results: Sequence[Result], epsilons: Sequence[float]) -> list[str]:
     """What a reader should take away. `epsilons` holds infinity and the one that is promised."""
     public, private = max(epsilons), min(epsilons)
     sentences = [
+        _privacy(results, private),  # the paper's point, and so the page's first words
         _together(results),
         _air(results, public),
-        _privacy(results, private),
         _share_of_noise(results, private),
         *(_best(results, epsilon) for epsilon in epsilons),
         *(_votes_and_beliefs(results, epsilon) for epsilon in (private, public)),
