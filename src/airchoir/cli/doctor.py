@@ -109,7 +109,7 @@ def _show(found: Mapping[str, Any], checks: list[Check], printer: Console) -> No
         "commit": found["commit"] or "not a checkout",
         "machine": f"{found['machine']}, {found['cores']} cores",
         "threads": ", ".join(f"{name}={count}" for name, count in found["threads"].items()) or "as many as cores",
-        "devices": ", ".join(found["devices"]) or "no GPU that torch sees",
+        "devices": ", ".join(found["devices"]) or "no GPU (torch looks for them, where it is installed)",
         "TeX": found["tex"] or "none, so figures come without PGF",
     }.items():
         printer.print(f"{name:10}{words}", soft_wrap=True)
