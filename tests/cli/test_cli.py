@@ -78,7 +78,7 @@ def test_the_example_in_the_help_of_every_command_is_one_that_it_understands(wor
     LEAVES[words].make_context(words[-1], arguments[len(words) :])  # complains about unknown options and bad values
 
 
-QUICK = [words for words in LEAVES if words[0] in ("demo", "evaluate", "list", "bank")] + [
+QUICK = [words for words in LEAVES if words[0] in ("demo", "doctor", "evaluate", "list", "bank")] + [
     ("privacy", answer) for answer in ("sigma", "delta", "epsilon", "plan")
 ]
 
@@ -108,6 +108,31 @@ def test_the_version_is_the_installed_one(run: Any) -> None:
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.split() == ["airchoir", airchoir.__version__]
     assert importlib.metadata.version("airchoir") == airchoir.__version__
+
+
+# --- completion
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("airchoir doc", ["doctor"]),
+        ("airchoir privacy s", ["sigma"]),
+        ("airchoir evaluate --snr", ["--snr-db"]),
+        ("airchoir --install", ["--install-completion"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(start: Start, line: str, offered: list[str]) -> None:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_AIRCHOIR_COMPLETE": "complete_bash"}
+    ended = start(env=words)
+    assert (ended.returncode, ended.stdout.split()) == (0, offered)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_that_completes_is_shown(start: Start, shell: str) -> None:
+    ended = start("--show-completion", shell, env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
+    assert ended.returncode == 0
+    assert f"_AIRCHOIR_COMPLETE=complete_{shell}" in ended.stdout
 
 
 # --- complaints about the command line itself

@@ -237,5 +237,5 @@ def test_a_sign_that_tex_lacks_is_a_reason_too(make_figure: Any) -> None:
 def test_without_matplotlib_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, make_figure: Any) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ValueError, match=r"matplotlib.*; pip install 'airchoir\[demo\]'"):
+    with pytest.raises(ValueError, match=r"matplotlib.*; run: pip install 'airchoir\[demo\]'"):
         figures.render(make_figure(), "svg")

@@ -1,11 +1,13 @@
 """Devices by name, and random numbers that come from a seed and leave no trace."""
 
+import sys
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="devices need airchoir[train]; run make test-all")
 
-from airchoir.training.compute import compute_on, reproducible
+from airchoir.training.compute import compute_on, reproducible, visible_devices
 
 
 def test_the_cpu_computes_in_float32() -> None:
@@ -53,3 +55,20 @@ def test_what_is_drawn_comes_from_the_seed_and_the_callers_state_stays() -> None
     assert not torch.equal(drawn[0], drawn[2])
     assert torch.equal(torch.get_rng_state(), state)
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_devices_that_can_be_seen_are_named_and_the_cpu_is_none() -> None:
+    assert len([name for name in visible_devices() if name.startswith("cuda:")]) == torch.cuda.device_count()
+
+
+def test_without_torch_no_device_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert visible_devices() == []
+
+
+def test_a_torch_that_cannot_be_loaded_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> int:
+        raise OSError("libcudart.so\nis missing")
+
+    monkeypatch.setattr(torch.cuda, "device_count", broken)
+    assert visible_devices() == ["torch cannot be loaded (libcudart.so is missing)"]

@@ -8,7 +8,7 @@ import pytest
 
 from airchoir.tasks import Data
 from airchoir.tasks.recipes import ImageRecipe, PerceptronRecipe, Recipe, TextRecipe
-from airchoir.training.fitter import Epoch, fitter
+from airchoir.training.fitter import Epoch, check_installed, fitter
 from airchoir.training.perceptron import PerceptronFitter
 
 DATA = Data(np.eye(12) * 5.0, np.arange(12) % 3, np.eye(12)[:5], np.arange(5) % 3, classes=3)
@@ -46,3 +46,11 @@ def test_without_torch_one_line_says_what_to_install(recipe: Recipe, monkeypatch
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ValueError, match=r"\Atraining needs torch, [^\n]*pip install 'airchoir\[train\]'\Z"):
         fitter(recipe, DATA, VALIDATION)
+
+
+@pytest.mark.parametrize("recipe", [ImageRecipe(), TextRecipe()], ids=lambda recipe: type(recipe).__name__)
+def test_missing_torch_is_told_before_there_are_any_data(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ValueError, match=r"needs torch, [^\n]*run: pip install 'airchoir\[train\]'\Z"):
+        check_installed(recipe)
+    check_installed(PerceptronRecipe())

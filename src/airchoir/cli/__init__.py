@@ -10,7 +10,7 @@ import typer
 
 import airchoir
 import airchoir.cli.threads  # before what imports numpy
-from airchoir.cli import bank, demo, evaluate, experiment, listing, privacy, report, sweep, train
+from airchoir.cli import bank, demo, doctor, evaluate, experiment, listing, privacy, report, sweep, train
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[
     2
@@ -33,6 +33,7 @@ app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(bank.app, name="bank")
 app.command("list", epilog=listing.EXAMPLES)(listing.show)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 
 
 @app.callback(invoke_without_command=True)

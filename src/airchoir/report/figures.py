@@ -99,7 +99,7 @@ def check_installed() -> None:
     try:
         import matplotlib.style  # noqa: F401
     except ImportError:
-        raise ValueError("figures need matplotlib, which is not installed; pip install 'airchoir[demo]'") from None
+        raise ValueError("figures need matplotlib, which is not installed; run: pip install 'airchoir[demo]'") from None
 
 
 @contextmanager

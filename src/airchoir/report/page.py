@@ -84,7 +84,7 @@ def check_installed() -> None:
     try:
         import jinja2  # noqa: F401
     except ImportError:
-        raise ValueError("the report needs jinja2, which is not installed; pip install 'airchoir[demo]'") from None
+        raise ValueError("the report needs jinja2, which is not installed; run: pip install 'airchoir[demo]'") from None
 
 
 def _findings(path: Path) -> Iterator[Findings]:

@@ -1,6 +1,7 @@
 """Where a fit computes, and in what numbers: float32 on the CPU, reproducible to the bit; bfloat16 autocast on CUDA."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,3 +108,18 @@ def require_torch() -> Any:
     except ImportError:
         raise ValueError("training needs torch, which is not installed; run: pip install 'airchoir[train]'") from None
     return torch
+
+
+def visible_devices() -> list[str]:
+    """The accelerators that torch sees, in words; none where it is not installed, and why where it cannot be loaded."""
+    if find_spec("torch") is None:
+        return []
+    try:
+        with warnings.catch_warnings(action="ignore"):  # an old driver is no accelerator
+            import torch
+
+            names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+            apple = ["mps"] if torch.backends.mps.is_available() else []
+    except Exception as error:  # a library of the system that is missing or too old
+        return [f"torch cannot be loaded ({' '.join(str(error).split())[:200]})"]
+    return [f"cuda:{index} {name}" for index, name in enumerate(names)] + apple

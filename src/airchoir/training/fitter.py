@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from airchoir._types import Indices
 from airchoir.tasks import Data
 from airchoir.tasks.recipes import ImageRecipe, PerceptronRecipe, Recipe, TextRecipe
+from airchoir.training.compute import require_torch
 
 ClassScores = NDArray[np.float32]
 """Class probabilities (examples, classes)."""
@@ -44,6 +45,16 @@ class Fitter(ABC):
     @abstractmethod
     def provenance(self) -> dict[str, str]:
         """Model, weights, data, device and package versions, as a bank's metadata keep them."""
+
+
+@singledispatch
+def check_installed(recipe: Recipe) -> None:
+    """A ValueError where a package that fits `recipe` is missing: to be asked before the data, which take longer."""
+
+
+@check_installed.register
+def _(recipe: ImageRecipe | TextRecipe) -> None:
+    require_torch()
 
 
 @singledispatch

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from airchoir.jobs import LOCAL, check_place, run
-from airchoir.training.fitter import Epoch
+from airchoir.training.fitter import Epoch, check_installed
 from airchoir.training.plan import Plan
 from airchoir.training.results import Results
 from airchoir.training.setting import Client, Setting
@@ -61,6 +61,8 @@ def run_queue(
     check_place(on)
     if max_minutes is not None and not max_minutes > 0.0:
         raise ValueError(f"max-minutes must be positive, got {max_minutes:g}; leave it out to go on to the end")
+    if on == LOCAL:
+        check_installed(plan.recipe)
     deadline = None if max_minutes is None else clock() + 60.0 * max_minutes
     results = Results(out, Setting.of(plan))
     for seed in plan.seeds:

@@ -97,7 +97,7 @@ def test_parquet_without_pyarrow_is_refused_with_the_way_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("airchoir.experiments.sweep.rows.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="run: pip install pyarrow, or use jsonl"):
+    with pytest.raises(ValueError, match=r"run: pip install 'airchoir\[parquet\]', or use jsonl"):
         open_rows(tmp_path, "parquet", COLUMNS)
 
 

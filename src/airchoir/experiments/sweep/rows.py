@@ -156,7 +156,9 @@ class Parquet(Rows):
     def __init__(self, folder: Path, columns: Mapping[str, type]) -> None:
         super().__init__(folder, columns)
         if find_spec("pyarrow") is None:
-            raise ValueError("Parquet needs pyarrow, which is not installed; run: pip install pyarrow, or use jsonl")
+            raise ValueError(
+                "Parquet needs pyarrow, which is not installed; run: pip install 'airchoir[parquet]', or use jsonl"
+            )
         self._waiting: list[Row] = []
         self._written = time.monotonic()
         self._next = 1 + max((int(part.stem.partition("-")[2]) for part in self._parts()), default=0)
