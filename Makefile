@@ -9,7 +9,7 @@ demo: .venv/demo-installed
 	$(BIN)/airchoir demo
 
 test: .venv/test-installed
-	$(BIN)/pytest -n auto -rs
+	$(BIN)/pytest -n auto -rs -m "not slow"
 
 test-all: .venv/test,train,cluster-installed
 	$(BIN)/pytest -n auto -rs

@@ -176,6 +176,7 @@ def test_a_fault_is_flagged_and_its_absence_is_not(fault: Fault, monkeypatch: py
     assert fault.found_by in found.attack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("access", "clients", "repeats", "claim"),
     [(OverTheAir(), 20, 3_000, 2.612), (AlwaysOn(), 2, 4_000, 2.020)],

@@ -95,6 +95,7 @@ def voting_of(models: list[Any], y: np.ndarray, voting: str) -> VotingClassifier
     return twin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("access", ["over-the-air", "orthogonal", "always-on"])
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("kind", CLIENTS)
@@ -355,6 +356,7 @@ def test_the_secret_decides_and_the_operating_system_draws_it() -> None:
     assert not np.isin(received(None), received(None)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize(("voting", "participation"), [("hard", 1.0), ("hard", 0.4), ("soft", 0.4)])
 def test_predictions_over_many_secrets_have_the_exact_probabilities(

@@ -162,16 +162,25 @@ REFUSED = {
     "train digits --max-minutes 0": "max-minutes must be positive, got 0",
     "train digits --max-minutes soon": "'soon'",
     "train cifar10 --loss publishd": "loss must be published or plain, got 'publishd'",
-    "train cifar10 --weights there.safetensors": "weights there.safetensors do not exist",
-    "train cifar10 --data nowhere": "nowhere holds no cifar10",
     "train": "TASK",
 }
+REFUSED_WITH_TORCH = {
+    "train cifar10 --weights there.safetensors": "weights there.safetensors do not exist",
+    "train cifar10 --data nowhere": "nowhere holds no cifar10",
+}
+"""Without torch its lack is what is said, before anything is looked for."""
 
 
 @pytest.mark.parametrize(("line", "complaint"), REFUSED.items())
 def test_bad_input_is_one_line_and_writes_nothing(refused: Any, line: str, complaint: str) -> None:
     log = ("--log-json", "log.jsonl") if line != "train" else ()
     assert complaint in refused(*line.split(), *log)
+
+
+@pytest.mark.parametrize(("line", "complaint"), REFUSED_WITH_TORCH.items())
+def test_files_that_are_not_there_are_one_line_too(refused: Any, line: str, complaint: str) -> None:
+    pytest.importorskip("torch", reason="what comes after needs airchoir[train]; run make test-all")
+    assert complaint in refused(*line.split(), "--log-json", "log.jsonl")
 
 
 @pytest.mark.parametrize("place", ["ray", "ray://localhost:10001"])

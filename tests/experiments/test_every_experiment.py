@@ -21,6 +21,7 @@ from airchoir.report.findings import Findings
 from airchoir.report.writing import write
 
 NAMES = list(plugins(Experiment))
+pytestmark = pytest.mark.slow
 
 
 def small_bank(task: str, seed: int, *, clients: int = 4, queries: int = 60, classes: int = 3) -> ScoreBank:

@@ -216,6 +216,7 @@ def test_the_accountants_keep_their_order_over_many_queries() -> None:
         assert tight < paper < counted < everyone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accountant", "law", "sigma", "queries"),
     [
