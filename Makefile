@@ -10,6 +10,7 @@ demo: .venv/demo-installed
 
 test: .venv/test-installed
 	$(BIN)/pytest -n auto -rs -m "not slow"
+	@echo "Left to make test-all: tests marked slow, and those above that need torch or Ray."
 
 test-all: .venv/test,train,cluster-installed
 	$(BIN)/pytest -n auto -rs
